@@ -1,0 +1,69 @@
+"""One query in one head, with the numbers between the steps that the trace does not keep."""
+
+from dataclasses import dataclass
+
+from einops import rearrange
+from torch import Tensor, nn
+
+from models.attention import exponentials
+from models.trace import AttentionTrace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Walk:
+    """From one q to its z. Those from the trace are views of it; the four others lie between its steps.
+
+    q, context: `head_dim`. k, v: `key head_dim`. scores, scaled, masked, weights: `key`.
+    products: `key head_dim`, the terms whose sum is a score.
+    exponentials: `key`, and total, their sum: a weight is one divided by the other.
+    weighted: `key head_dim`, weight times value; their sum over the keys is the context, z.
+    """
+
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    products: Tensor
+    scores: Tensor
+    scaled: Tensor
+    masked: Tensor
+    exponentials: Tensor
+    total: Tensor
+    weights: Tensor
+    weighted: Tensor
+    context: Tensor
+
+
+def walk(trace: AttentionTrace[Tensor], head: int, query: int) -> Walk:
+    """The walk of one query in one head, both counted from 0, of the first sequence in the batch."""
+    q, k, v = trace.q[0, head, query], trace.k[0, head], trace.v[0, head]
+    masked, weights = trace.masked[0, head, query], trace.weights[0, head, query]
+    numerators = exponentials(masked)
+    return Walk(
+        q=q,
+        k=k,
+        v=v,
+        products=q * k,
+        scores=trace.scores[0, head, query],
+        scaled=trace.scaled[0, head, query],
+        masked=masked,
+        exponentials=numerators,
+        total=numerators.sum(),
+        weights=weights,
+        weighted=weights[:, None] * v,
+        context=trace.context[0, head, query],
+    )
+
+
+def contributions(context: Tensor, to_output: nn.Module) -> Tensor:
+    """What each head adds to the output row: z times its rows of W_O, `head head_dim` -> `head embed`.
+
+    Concatenating the heads and multiplying by W_O is the same as adding these up (and the bias, if any).
+    Without an output projection a head fills its own columns and no others.
+    """
+    heads, head_dim = context.shape
+    if isinstance(to_output, nn.Identity):
+        spread = context.new_zeros(heads, heads, head_dim)
+        spread[range(heads), range(heads)] = context
+        return rearrange(spread, "head part head_dim -> head (part head_dim)")
+    rows = rearrange(to_output.weight, "embed (head head_dim) -> head head_dim embed", head=heads)
+    return (context[:, None, :] @ rows)[:, 0]

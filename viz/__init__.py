@@ -1,0 +1,1 @@
+"""Pictures: numpy arrays in, plotly figures or plain HTML out. Knows nothing of torch or of pages."""
