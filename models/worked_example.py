@@ -6,6 +6,7 @@ with three cells; it prints no vectors. These are whole numbers that give exactl
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -27,9 +28,9 @@ def embed(tokens: Sequence[str]) -> Tensor:
     return torch.stack([_EMBEDDING[token] for token in tokens])
 
 
-def layer() -> MultiHeadAttention:
-    """The shared module with the example's W_Q, W_K and W_V."""
-    module = MultiHeadAttention(CONFIG)
+def layer(scale: float = CONFIG.scale) -> MultiHeadAttention:
+    """The shared module with the example's W_Q, W_K and W_V, and its 1/8 unless another `scale` is given."""
+    module = MultiHeadAttention(replace(CONFIG, scale=scale))
     with torch.no_grad():
         for linear, matrix in ((module.to_q, _W_Q), (module.to_k, _W_K), (module.to_v, _W_V)):
             linear.weight.copy_(matrix.T)  # nn.Linear keeps its matrix transposed

@@ -1,0 +1,1 @@
+"""The pages. With app.py, the only code that knows of Streamlit."""

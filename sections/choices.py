@@ -1,0 +1,140 @@
+"""The widgets. Each owns its value and is bound to the address under its own name."""
+
+from dataclasses import fields
+from enum import StrEnum
+from typing import Any
+
+import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+
+from models.tokens import SPLITTERS
+from sections import story
+from sections.examples import EXAMPLES
+from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scene, Source
+
+DEFAULTS = Scene()
+
+Places = dict[str, DeltaGenerator]
+"""Under a choice, the room for a sentence about it."""
+
+
+def choose() -> tuple[Scene, Places]:
+    """Every choice that changes a number, and where to put what must be said of one."""
+    top, examples, row, below = (st.container(gap="xsmall") for _ in range(4))
+    with row, st.container(horizontal=True, vertical_alignment="bottom"):
+        attention = Attention(one_of("attention", Attention))
+        mask = Mask(one_of("mask", Mask))
+        chosen: dict[str, Any] = {"attention": attention, "mask": mask}
+        if mask is Mask.WINDOW:
+            chosen["width"] = whole_number("width", 0, MAX_TOKENS, width=190)
+        if mask is Mask.PREFIX:
+            chosen["length"] = whole_number("length", 0, MAX_TOKENS, width=150)
+        if attention is not Attention.SINGLE_HEAD:
+            chosen["heads"] = whole_number("heads", 1, MAX_HEADS, width=130)
+        more = st.popover(story.LABELS["more"], icon=":material/tune:")
+    cross = attention is Attention.CROSS
+    with top:
+        texts, places = _texts(cross)
+    with examples:
+        _examples()
+    with more:
+        chosen |= texts | _more(Scene(**chosen, **texts))
+    return Scene(**chosen), {**places, "heads": below}
+
+
+def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> str:
+    """A bound choice between plain names, all in sight."""
+    return st.segmented_control(
+        story.LABELS[name],
+        [str(option) for option in options],
+        default=str(settings.pop("default", getattr(DEFAULTS, name, None))),
+        required=True,
+        key=name,
+        bind="query-params",
+        help=story.HELP.get(name),
+        **settings,
+    )
+
+
+def whole_number(name: str, low: int, high: int, **settings: Any) -> int | None:
+    """A bound number that stays between its bounds when they move. None is a value where it is the default."""
+    default = getattr(DEFAULTS, name, 1)
+    if st.session_state.get(name) is not None:
+        st.session_state[name] = min(max(st.session_state[name], low), high)
+    return st.number_input(
+        story.LABELS[name],
+        low,
+        high,
+        default if default is None else min(max(default, low), high),
+        step=1,
+        key=name,
+        bind="query-params",
+        help=story.HELP.get(name),
+        **settings,
+    )
+
+
+def switch(name: str, default: bool) -> bool:
+    """A bound yes or no."""
+    return st.toggle(story.LABELS[name], default, key=name, bind="query-params", help=story.HELP.get(name))
+
+
+def _texts(cross: bool) -> tuple[dict[str, str], Places]:
+    names = ("text", "context") if cross else ("text",)
+    texts, places = {}, {}
+    for name, column in zip(names, st.columns(len(names)), strict=True):
+        with column:
+            label = story.LABELS["text of queries" if cross and name == "text" else name]
+            default = getattr(DEFAULTS, name)
+            texts[name] = st.text_input(label, default, key=name, bind="query-params", live="300ms") or ""
+            places[name] = st.container()
+    return texts, places
+
+
+def _examples() -> None:
+    def apply() -> None:
+        example = EXAMPLES[st.session_state.example]
+        for field in fields(example.scene):
+            st.session_state[field.name] = getattr(example.scene, field.name)
+        st.session_state.update(query=example.query, head=example.head, example=None)
+
+    st.pills(
+        story.LABELS["examples"],
+        list(EXAMPLES),
+        format_func=story.EXAMPLES.__getitem__,
+        key="example",
+        on_change=apply,
+        label_visibility="collapsed",
+    )
+
+
+def _more(scene: Scene) -> dict[str, Any]:
+    chosen: dict[str, Any] = {"tokens": one_of("tokens", list(SPLITTERS))}
+    source = _source(Scene(**{field.name: getattr(scene, field.name) for field in fields(scene)} | chosen))
+    drawn = source is Source.RANDOM
+    chosen["source"] = source
+    chosen["embed_dim"] = whole_number("embed_dim", 1, MAX_WIDTH, disabled=not drawn)
+    chosen["seed"] = whole_number("seed", 0, 10**6, disabled=not drawn)
+    chosen["head_dim"] = whole_number(
+        "head_dim", 1, MAX_WIDTH, disabled=not drawn, placeholder=story.PLACEHOLDERS["head_dim"]
+    )
+    if scene.attention is Attention.CROSS:
+        for name in ("kdim", "vdim"):
+            chosen[name] = whole_number(name, 1, MAX_WIDTH, placeholder=story.PLACEHOLDERS[name])
+    for name in ("scale", "positions", "padding"):
+        chosen[name] = switch(name, getattr(DEFAULTS, name))
+    return chosen
+
+
+def _source(scene: Scene) -> Source:
+    if not scene.fits_worked_example:
+        st.session_state.source = str(Source.RANDOM)  # two words with one head are all that example has
+    chosen = st.selectbox(
+        story.LABELS["source"],
+        [str(source) for source in Source],
+        format_func=str,
+        key="source",
+        bind="query-params",
+        help=story.HELP["source"],
+    )
+    return Source(chosen)

@@ -1,0 +1,189 @@
+"""The choices that change the numbers, and the one place where they become numbers."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import streamlit as st
+import torch
+from torch import Tensor
+
+from models import masks, worked_example
+from models.embedding import embed
+from models.multi_head import AttentionConfig, MultiHeadAttention
+from models.positions import sinusoidal
+from models.tokens import PAD, SPLITTERS
+from models.trace import AttentionTrace
+from sections import story
+from viz.cells import readable
+
+MAX_TOKENS = 512
+"""Tokens of one sequence: a page of text, and still a map one can make out."""
+MAX_WEIGHTS = 2**21
+"""Heads × queries × keys: four such arrays are 32 MB, and the drawing stays fluent."""
+MAX_HEADS = 16
+MAX_WIDTH = 512
+
+
+class Source(StrEnum):
+    """Where vectors and weights come from."""
+
+    WORKED_EXAMPLE = "worked-example"
+    RANDOM = "random"
+
+
+class Attention(StrEnum):
+    """Who asks whom, and how many at once."""
+
+    SINGLE_HEAD = "single-head"
+    MULTI_HEAD = "multi-head"
+    CROSS = "cross"
+
+
+class Mask(StrEnum):
+    """Who may look where."""
+
+    NONE = "none"
+    CAUSAL = "causal"
+    PADDING = "padding"
+    WINDOW = "window"
+    PREFIX = "prefix"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scene:
+    """Every choice that changes a number, under its name in the address; the defaults open the app."""
+
+    text: str = "Thinking Machines"
+    context: str = "la zone économique européenne"
+    attention: Attention = Attention.SINGLE_HEAD
+    mask: Mask = Mask.NONE
+    width: int = 1
+    length: int = 1
+    padding: bool = False
+    heads: int = 4
+    embed_dim: int = 16
+    head_dim: int | None = None
+    kdim: int | None = None
+    vdim: int | None = None
+    scale: bool = True
+    positions: bool = False
+    seed: int = 0
+    tokens: str = "words"
+    source: Source = Source.WORKED_EXAMPLE
+
+    @property
+    def num_heads(self) -> int:
+        """Heads of the layer: one for single-head attention, whatever `heads` says."""
+        return 1 if self.attention is Attention.SINGLE_HEAD else self.heads
+
+    @property
+    def fits_worked_example(self) -> bool:
+        """Whether the worked example, one head and two words large, has vectors for this scene."""
+        return self.attention is Attention.SINGLE_HEAD and set(self.split("text")) <= set(worked_example.WORDS)
+
+    def split(self, choice: str) -> list[str]:
+        """The tokens of `text` or of `context`."""
+        return SPLITTERS[self.tokens](getattr(self, choice))
+
+
+class Refused(ValueError):
+    """A scene that cannot be computed: which choice is at fault, and a sentence on what to change."""
+
+    def __init__(self, choice: str, reason: str) -> None:
+        super().__init__(reason)
+        self.choice = choice
+        self.reason = reason
+
+
+@dataclass(frozen=True, kw_only=True)
+class Computation:
+    """A scene, worked out. Tokens are as shown on the page; tensors are those torch computed, batch of one.
+
+    queries, keys: one readable token each. inputs: `token width` by name, as they enter the layer.
+    visible: `query key`, or None where nothing is hidden.
+    """
+
+    scene: Scene
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    inputs: dict[str, Tensor]
+    visible: Tensor | None
+    layer: MultiHeadAttention
+    trace: AttentionTrace[Tensor]
+
+
+@st.cache_resource(max_entries=16, show_spinner=False)
+def compute(scene: Scene) -> Computation:
+    """The trace of a scene and what it was made from. Raises `Refused` where there is nothing to compute."""
+    queries = _tokens(scene, "text")
+    keys = _tokens(scene, "context") if scene.attention is Attention.CROSS else queries
+    weights = scene.num_heads * len(queries) * len(keys)
+    if weights > MAX_WEIGHTS:
+        raise Refused("text", story.too_many_weights(scene.num_heads, len(queries), len(keys), MAX_WEIGHTS))
+    inputs = _inputs(scene, queries, keys)
+    layer = _layer(scene)
+    visible = _visible(scene, len(queries), keys)
+    with torch.no_grad():
+        trace = layer.trace(*(tensor[None] for tensor in inputs.values()), visible=visible)
+    return Computation(
+        scene=scene,
+        queries=tuple(map(readable, queries)),
+        keys=tuple(map(readable, keys)),
+        inputs=inputs,
+        visible=visible,
+        layer=layer,
+        trace=trace,
+    )
+
+
+def _tokens(scene: Scene, choice: str) -> list[str]:
+    tokens = scene.split(choice)
+    if not tokens:
+        raise Refused(choice, story.EMPTY[choice])
+    return tokens[:MAX_TOKENS]
+
+
+def _inputs(scene: Scene, queries: list[str], keys: list[str]) -> dict[str, Tensor]:
+    def vectors(tokens: list[str], width: int) -> Tensor:
+        example = scene.source is Source.WORKED_EXAMPLE
+        drawn = worked_example.embed(tokens) if example else embed(tokens, width, scene.seed)
+        return drawn + sinusoidal(*drawn.shape) if scene.positions else drawn
+
+    if scene.attention is not Attention.CROSS:
+        return {"query": vectors(queries, scene.embed_dim)}
+    return {
+        "query": vectors(queries, scene.embed_dim),
+        "key": vectors(keys, scene.kdim or scene.embed_dim),
+        "value": vectors(keys, scene.vdim or scene.embed_dim),
+    }
+
+
+def _layer(scene: Scene) -> MultiHeadAttention:
+    if scene.source is Source.WORKED_EXAMPLE:
+        return worked_example.layer() if scene.scale else worked_example.layer(scale=1.0)
+    if scene.head_dim is None and scene.embed_dim % scene.num_heads:
+        raise Refused("heads", story.does_not_divide(scene.embed_dim, scene.num_heads))
+    cross = scene.attention is Attention.CROSS
+    config = AttentionConfig(
+        embed_dim=scene.embed_dim,
+        num_heads=scene.num_heads,
+        head_dim=scene.head_dim,
+        kdim=scene.kdim if cross else None,
+        vdim=scene.vdim if cross else None,
+        scale=None if scene.scale else 1.0,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(scene.seed)
+        return MultiHeadAttention(config)
+
+
+def _visible(scene: Scene, queries: int, keys: list[str]) -> Tensor | None:
+    keep = torch.tensor([key != PAD for key in keys])
+    hide_padding = scene.padding or scene.mask is Mask.PADDING
+    pattern = {
+        Mask.CAUSAL: lambda: masks.causal(queries, len(keys)),
+        Mask.WINDOW: lambda: masks.window(queries, len(keys), scene.width),
+        Mask.PREFIX: lambda: masks.prefix(queries, len(keys), scene.length),
+    }.get(scene.mask, lambda: torch.ones(queries, len(keys), dtype=torch.bool))()
+    visible = pattern & masks.padding(keep)[0] if hide_padding else pattern
+    return None if scene.mask is Mask.NONE and not hide_padding else visible

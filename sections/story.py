@@ -1,0 +1,287 @@
+"""Every word a reader sees, keyed by what it describes; formulas too. No layout, no numbers of its own.
+
+A second language is a second module with these names. Formulas mark roles as «query»{…}; `formula`
+turns the marks into colours.
+"""
+
+import re
+from typing import NamedTuple
+
+from models.trace import Step
+from viz.colours import ROLES
+
+TITLE = "Attention Lab"
+ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 4 4"><rect width="4" height="4" rx=".7" fill="#cae2f7"/>'
+    '<rect x=".5" y=".5" width="1.4" height="1.4" fill="#223f8a"/><rect x="2.1" y="2.1" width="1.4" height="1.4" fill="#3983e0"/></svg>'
+)
+TAGLINE = (
+    "Attention lets every token take a share of every other. "
+    "Pick a token and follow its numbers, from question to answer."
+)
+
+
+class Tale(NamedTuple):
+    """What one step is called, what it computes, and what that is for."""
+
+    title: str
+    formula: str
+    sentence: str
+
+
+STEPS: dict[Step, Tale] = {
+    Step.Q: Tale(
+        "Query",
+        r"«query»{q_{i}} = x_{i}\, «query»{W_Q}",
+        "What this token asks for: its input vector times a learned matrix.",
+    ),
+    Step.K: Tale("Keys", r"«key»{k_j} = x_j\, «key»{W_K}", "What each token can be found by."),
+    Step.V: Tale("Values", r"«value»{v_j} = x_j\, «value»{W_V}", "What each token hands over when it is looked at."),
+    Step.SCORES: Tale(
+        "Scores",
+        r"«query»{q_{i}} \cdot «key»{k_j} = \textstyle\sum_c «query»{q_{i,c}}\, «key»{k_{j,c}}",
+        "Multiply the query and a key cell by cell and add up. The more they point the same way, the larger the sum.",
+    ),
+    Step.SCALED: Tale(
+        "Scaled",
+        r"\dfrac{«query»{q_{i}} \cdot «key»{k_j}}{DIVISOR}",
+        "Sums over more cells spread wider. Dividing evens that out, so that the softmax does not settle on one key.",
+    ),
+    Step.MASKED: Tale(
+        "Masked",
+        r"s_{i,j} = -\infty \;\text{ where hidden}",
+        "A hidden key is set to −∞. Since e to the −∞ is 0, it gets no share at all.",
+    ),
+    Step.WEIGHTS: Tale(
+        "Weights",
+        r"a_{i,j} = \dfrac{e^{\,s_{i,j} - \max}}{\sum_m e^{\,s_{i,m} - \max}}",
+        "Softmax: e to the power of each, divided by their sum, so the weights add up to 1. "
+        "Taking the largest off first changes no weight and keeps e to the power of it from overflowing.",
+    ),
+    Step.CONTEXT: Tale(
+        "Blend",
+        r"z_{i} = \textstyle\sum_j a_{i,j}\, «value»{v_j}",
+        "Each value times its weight, added up: this is what the token takes away from this head.",
+    ),
+    Step.OUTPUT: Tale(
+        "Output",
+        r"«output»{\text{output}_{i}} = [\,z_{i}^{1} \,\cdots\, z_{i}^{HEADS}\,]\, W_O",
+        "The blends of all heads side by side, times one more matrix. Each head has its own rows of W_O, "
+        "so the output is also a sum with one part from each head.",
+    ),
+}
+
+NO_MASK = "No mask is chosen: every query sees every key, and nothing changes in this step."
+NO_OUTPUT_PROJECTION = "This layer has one head and no W_O, as in the drawing: z is already the output."
+NOT_SCALED = "Scaling is off: the scores go into the softmax as they are. See how few keys are left with a share."
+EIGHT = (
+    "The 8 is √64: the paper’s keys are 64 numbers long. The drawing shows 3, and so do we; "
+    "the figures 112, 96, 14, 12, 0.88 and 0.12 are its own."
+)
+
+
+def divisor(head_dim: int, factor: float) -> str:
+    """The denominator of the scaling, in LaTeX: √head_dim where that is what it is."""
+    if factor == 1:
+        return "1"
+    return rf"\sqrt{{{head_dim}}}" if factor == head_dim**-0.5 else f"{1 / factor:g}"
+
+
+def formula(step: Step, theme: str, *, query: int, heads: int = 1, divisor: str = "") -> str:
+    """A step's formula in LaTeX for one query (counted from 1), roles coloured for the `light` or `dark` theme."""
+    text = STEPS[step].formula.replace("{i}", f"{{{query}}}").replace("{i,", f"{{{query},")
+    text = text.replace("HEADS", str(heads)).replace("DIVISOR", divisor)
+    if heads == 1:
+        text = text.replace(rf"\,z_{{{query}}}^{{1}} \,\cdots\, z_{{{query}}}^{{1}}\,", f"z_{{{query}}}")
+    return re.sub("«(.*?)»", lambda role: rf"\textcolor{{{getattr(ROLES[role[1]], theme)}}}", text)
+
+
+LABELS = {
+    "text": "Text",
+    "text of queries": "Text that asks (queries)",
+    "context": "Text that answers (keys and values)",
+    "examples": "Examples",
+    "attention": "Attention",
+    "mask": "Mask",
+    "width": "Window: positions each way",
+    "length": "Prefix: tokens",
+    "more": "More",
+    "heads": "Heads",
+    "embed_dim": "embed_dim: width of a token’s vector",
+    "head_dim": "head_dim: width of q, k, v per head",
+    "kdim": "kdim: width of the keys’ input",
+    "vdim": "vdim: width of the values’ input",
+    "scale": "Divide scores by √head_dim",
+    "positions": "Add sinusoidal positions",
+    "padding": "Also hide [PAD]",
+    "seed": "Seed of vectors and weights",
+    "tokens": "Tokens are",
+    "source": "Vectors and weights",
+    "step": "Step",
+    "query": "Query",
+    "head": "Head",
+    "products": "Show the products",
+    "every_key": "Show every key",
+    "picture": "Pictures as",
+}
+
+HELP = {
+    "tokens": "Words end at spaces; a mark that ends a clause is a token of its own, and so is each Chinese or "
+    "Japanese character. Characters are what a reader calls one, accents and joined emoji included.",
+    "source": "The worked example has vectors for two words. Random ones are drawn from the seed: "
+    "the arithmetic is real, the pattern means nothing.",
+    "head_dim": "Left empty it is embed_dim / heads. Given, it need not be.",
+    "scale": "Off shows why the paper divides: large scores make the softmax pick one key.",
+    "positions": "Without them, attention cannot tell one order of the tokens from another.",
+    "padding": "Hides the keys typed as [PAD], together with whichever mask is chosen.",
+    "seed": "The same token always gets the same vector; another seed draws others, and other matrices.",
+    "attention.npz": "Every array of this scene with tokens, axes, choices and matrices; np.load reads it.",
+    "attention.json": "The same as text; −∞ is written “-Infinity”.",
+    "attention.html": "Maps and walk-through in one file that opens without a network.",
+    "picture": "Point at a map and press its camera to save it.",
+    "step": "Which numbers the maps show: before scaling, after it, after the mask, or after the softmax.",
+}
+
+PLACEHOLDERS = {"head_dim": "embed_dim / heads", "kdim": "embed_dim", "vdim": "embed_dim"}
+
+EXAMPLES = {
+    "worked": "Thinking Machines",
+    "sentence": "A sentence, 8 heads",
+    "twice": "The same word twice",
+    "causal": "Only the past",
+    "padding": "Padding",
+    "cross": "Two languages",
+    "saturated": "Without scaling",
+    "characters": "注意力机制",
+}
+
+HEADINGS = {
+    "head": "head {head}",
+    "heads": "Every head at once",
+    "focus": "Head {head}, close up",
+    "walk": "One query, step by step",
+    "sentence": "Pick a token: it becomes the query",
+    "together": "The heads together",
+    "chain": "The same for every query at once",
+    "vectors": "The input vectors",
+    "take_away": "Take it with you",
+}
+
+HINTS = {
+    "focus": "Click a cell to make its row the query.",
+    "random": "Random vectors and weights (seed {seed}): every number is really computed, the pattern means nothing.",
+    "worked example": "The Illustrated Transformer’s own example, from real vectors through the same code as everything else.",
+    "hidden": "Hatched: hidden by the mask.",
+    "tokens above": "Each token, shaded by the share it gives to the query.",
+    "others": "{count} other keys",
+    "shown keys": "The {shown} keys with the largest weights; the line below them adds up the other {others}.",
+    "positions": "embedding + position",
+    "no positions": "embedding",
+    "shown tokens": "The first {shown} of {count} tokens. The downloads have all.",
+    "download": "Names, shapes, tokens, choices and every number of this scene.",
+    "pictures": "Point at a picture and press its camera to save it.",
+    "address": "The address of this page restores exactly this view.",
+    "open chain": "Open to see the matrices of head {head}, from q·k to the weights.",
+}
+
+COLUMNS = {
+    "key": "key",
+    "k": "k",
+    "q·k": "q·k",
+    "scaled": "÷ {divisor}",
+    "scaled by one": "not scaled",
+    "masked": "masked",
+    "products": "products",
+    "exponential": "e^(s − max)",
+    "divided": "÷ {total}",
+    "weight": "weight",
+    "v": "v",
+    "weighted": "weight × v",
+    "sum": "sum",
+    "z": "z",
+    "head": "head",
+    "adds": "adds to the output",
+    "concatenated": "concatenated",
+    "output": "output",
+    "input": "input",
+    "token": "token",
+    "hidden": "hidden",
+    "visible": "visible",
+}
+
+CAPTIONS = {
+    "query": "The input vector of the query and its q",
+    "scores": "For every key: its vector and q·k",
+    "masked": "For every key: its score scaled and masked",
+    "weights": "For every key: its exponential, its weight",
+    "context": "For every key: its weight, its value and the two multiplied; below, their sum z",
+    "together": "z of every head, and what it adds to the output",
+    "vectors": "The vector of every token",
+}
+
+DOWNLOADS = {
+    "attention.npz": "Numbers for numpy",
+    "attention.json": "Numbers as JSON",
+    "attention.html": "This view as one page",
+}
+
+EMPTY = {
+    "text": "Nothing to attend with yet: type at least one word here, or pick an example.",
+    "context": "Cross-attention needs a second text to look at: type at least one word here.",
+}
+
+
+_ALT = {
+    "heads": "The {step} of all {number} heads, a small map each: a row for every query, a column for every key.",
+    "focus": "The {step} of head {number}: a row for every query, a column for every key.",
+    "chain": "Scores, scaled, masked and weights of head {number} side by side.",
+}
+
+
+def alt(picture: str, step: str, number: int) -> str:
+    """What a picture shows, for those who cannot see it."""
+    return _ALT[picture].format(step=step, number=number)
+
+
+def sentence(query: str, shares: list[tuple[str, str]], rest: str | None, says: str = "takes") -> str:
+    """“*it* takes 62 % from *animal*, 11 % from *street* and 27 % from the rest”; all parts are ready HTML."""
+    parts = [f"{share} from {key}" for share, key in shares] + ([f"{rest} from the rest"] if rest else [])
+    listed = parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return f"{query} {says} {listed}."
+
+
+def sees_nothing(query: str) -> str:
+    """For a query whose every key is hidden; `query` is ready HTML."""
+    return (
+        f"{query} can see no key: the mask hides them all. Its weights are all 0 and it takes nothing. "
+        "(Softmax alone would divide 0 by 0 here and give NaN.)"
+    )
+
+
+def blind_queries(count: int) -> str:
+    """When some queries see nothing."""
+    who = "One query sees" if count == 1 else f"{count} queries see"
+    return f"{who} no key at all under this mask; such rows get weights of 0, where softmax alone would give NaN (0 ÷ 0)."
+
+
+def too_many_tokens(count: int, most: int) -> str:
+    """When a text is longer than what is drawn."""
+    return f"That is {count:,} tokens; the first {most} are used. Your text is kept as it is."
+
+
+def too_many_weights(heads: int, queries: int, keys: int, most: int) -> str:
+    """When heads × queries × keys is over the limit."""
+    return (
+        f"{heads} heads × {queries} queries × {keys} keys are {heads * queries * keys:,} weights; "
+        f"at most {most:,} are drawn. Shorten the text or use fewer heads."
+    )
+
+
+def does_not_divide(embed_dim: int, heads: int) -> str:
+    """When the heads cannot share embed_dim equally."""
+    lower = max(n for n in range(1, heads) if embed_dim % n == 0)
+    higher = next((n for n in range(heads, embed_dim + 1) if embed_dim % n == 0), embed_dim)
+    return (
+        f"{heads} heads cannot share embed_dim = {embed_dim} equally: {embed_dim} / {heads} is not a whole number. "
+        f"Use {lower} or {higher} heads, or set head_dim under “More”."
+    )

@@ -1,0 +1,76 @@
+"""Take it with you: the numbers and the view as files."""
+
+from dataclasses import asdict
+from functools import partial
+
+import streamlit as st
+from latex2mathml.converter import convert
+
+from models.export import to_json, to_npz
+from models.trace import AXES, Step
+from sections import focus, heads, story, together, walk_through
+from sections.choices import one_of
+from sections.scene import Computation
+from viz.cells import token
+from viz.page import page
+
+
+def render(made: Computation, step: Step, head: int, query: int) -> None:
+    """The downloads, each made when it is asked for. Head and query are counted from 0."""
+    st.markdown(f"##### {story.HEADINGS['take_away']}")
+    theme = st.context.theme.type or "light"
+    files = {
+        "attention.npz": lambda: to_npz(_arrays(made), _about(made)),
+        "attention.json": lambda: to_json(_arrays(made), _about(made)),
+        "attention.html": partial(_page, made, step, head, query, theme),
+    }
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        for name, make in files.items():
+            st.download_button(
+                story.DOWNLOADS[name], make, name, on_click="ignore", icon=":material/download:", help=story.HELP[name]
+            )
+        one_of("picture", ["svg", "png"], default="svg")
+    st.caption(story.HINTS["address"])
+
+
+def _arrays(made: Computation) -> dict:
+    trace = {str(step): made.trace[step][0] for step in Step}
+    inputs = {f"input.{name}": vectors for name, vectors in made.inputs.items()}
+    matrices = {f"layer.{name}": weight.detach() for name, weight in made.layer.state_dict().items()}
+    visible = {} if made.visible is None else {"visible": made.visible}
+    return {name: tensor.numpy() for name, tensor in (trace | inputs | matrices | visible).items()}
+
+
+def _about(made: Computation) -> dict:
+    return {
+        "queries": made.queries,
+        "keys": made.keys,
+        "axes": {str(step): AXES[step] for step in Step},
+        "scene": asdict(made.scene),
+        "config": asdict(made.layer.config),
+    }
+
+
+def _page(made: Computation, step: Step, head: int, query: int, theme: str) -> str:
+    """The view in one file; formulas become MathML, which browsers draw by themselves."""
+
+    def piece(steps: list[Step], picture: str) -> str:
+        formulas = (
+            f"<h3>{story.STEPS[step].title} {convert(walk_through.formula(made, step, query, theme))}</h3>"
+            f"<p>{walk_through.remark(made, step)}</p>"
+            for step in steps
+        )
+        return "".join(formulas) + picture
+
+    return page(
+        story.TITLE,
+        [
+            f"<h1>{story.TITLE}</h1><p>{' '.join(token(label) for label in made.queries)}</p>",
+            f'<p class="say">{walk_through.sentence(made, head, query)}</p>',
+            *([heads.figure(made, step)] if made.scene.num_heads > 1 else []),
+            focus.figure(made, step, head, query),
+            *(piece(*shown) for shown in walk_through.pieces(made, head, query, products=True, every_key=True)),
+            piece([Step.OUTPUT], together.picture(made, head, query)),
+        ],
+        dark=theme == "dark",
+    )

@@ -1,0 +1,99 @@
+"""Vectors and tokens as plain HTML: cells with numbers in them, readable, selectable, in both themes.
+
+Every text from outside is escaped here and isolated from the writing direction around it.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from html import escape
+from pathlib import Path
+
+import numpy as np
+
+from viz.colours import DIVERGING, SEQUENTIAL, css_cell, css_role
+from viz.numbers import exact, percent, short
+
+NUMBERS_FIT = 12
+"""Cells of a vector that still have room for a number; longer vectors are strips of colour."""
+
+STYLE = f"""<style>
+:root {{ {" ".join(f"--{role}: {css_role(role)};" for role in ("query", "key", "value", "output"))} }}
+{Path(__file__).with_name("cells.css").read_text()}</style>"""
+
+_BIDI_CONTROLS = set("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+
+
+def readable(token: str) -> str:
+    """A token as text one can see: what is invisible or turns the writing around is named by its code point."""
+    if any(unicodedata.category(c)[0] not in "CZ" and c not in _FILLERS for c in token):
+        return "".join(_code_point(c) if c in _BIDI_CONTROLS or unicodedata.category(c) == "Cc" else c for c in token)
+    return "".join(map(_code_point, token))
+
+
+def token(label: str, role: str = "") -> str:
+    """A token, in the colour of its role."""
+    return f'<bdi class="token {role}">{escape(label)}</bdi>'
+
+
+def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str) -> str:
+    """A vector as a row of cells, coloured from −limit to limit; `label` names it to a screen reader."""
+    numbers = [float(value) for value in values]
+    if len(numbers) > NUMBERS_FIT:
+        cells = "".join(f'<i style="{_signed(x, limit)}" title="{exact(x)}"></i>' for x in numbers)
+        words = ", ".join(map(short, numbers))
+        return f'<span class="strip" role="img" aria-label="{escape(label)}: {words}">{cells}</span>'
+    cells = "".join(f'<i style="{_signed(x, limit)}" title="{exact(x)}">{short(x)}</i>' for x in numbers)
+    return f'<span class="vector" role="group" aria-label="{escape(label)}">{cells}</span>'
+
+
+def number(value: float, limit: float) -> str:
+    """One signed number in a cell, coloured from −limit to limit; −∞ is hatched."""
+    if value == -np.inf:
+        return '<span class="vector"><i class="hidden" title="hidden">−∞</i></span>'
+    return f'<span class="vector"><i style="{_signed(value, limit)}" title="{exact(value)}">{short(value)}</i></span>'
+
+
+def weight(value: float) -> str:
+    """A weight in a cell of the weights' own scale."""
+    return (
+        f'<span class="vector"><i style="{css_cell(value, SEQUENTIAL)}" '
+        f'title="{exact(value)} = {percent(value)}">{short(value)}</i></span>'
+    )
+
+
+def bar(value: float) -> str:
+    """A weight as a length: the full width is 1."""
+    return f'<span class="bar"><i style="width:{100 * value:.2f}%"></i></span>'
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]], foot: Iterable[str] = (), *, caption: str) -> str:
+    """A table of ready HTML cells. The first cell of each row is its header; `caption` is for screen readers."""
+    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    body = "".join(_row(row) for row in rows)
+    bottom = f"<tfoot>{_row(foot)}</tfoot>" if foot else ""
+    return (
+        f'<div class="wide"><table class="walk"><caption>{escape(caption)}</caption>'
+        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody>{bottom}</table></div>"
+    )
+
+
+def limit(*arrays: np.ndarray) -> float:
+    """The largest finite magnitude, which the two ends of a diverging scale stand for; 1 if there is none."""
+    finite = [np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in map(np.asarray, arrays)]
+    return float(max(finite, default=0.0)) or 1.0
+
+
+def _signed(value: float, limit: float) -> str:
+    return css_cell(0.5 + 0.5 * value / limit, DIVERGING) if np.isfinite(value) else ""
+
+
+def _row(cells: Iterable[str]) -> str:
+    first, *rest = cells
+    return f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>'
+
+
+def _code_point(character: str) -> str:
+    return f"⟨U+{ord(character):04X}⟩"
+
+
+_FILLERS = set("\u115f\u1160\u3164\uffa0\u2800\u034f")  # letters and marks that draw nothing
