@@ -1,16 +1,18 @@
 """One query in one head, with the numbers between the steps that the trace does not keep."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Generic
 
 from einops import rearrange
 from torch import Tensor, nn
 
 from models.attention import exponentials
-from models.trace import AttentionTrace
+from models.trace import Array, AttentionTrace, Other
 
 
 @dataclass(frozen=True, kw_only=True)
-class Walk:
+class Walk(Generic[Array]):
     """From one q to its z. Those from the trace are views of it; the four others lie between its steps.
 
     q, context: `head_dim`. k, v: `key head_dim`. scores, scaled, masked, weights: `key`.
@@ -19,21 +21,25 @@ class Walk:
     weighted: `key head_dim`, weight times value; their sum over the keys is the context, z.
     """
 
-    q: Tensor
-    k: Tensor
-    v: Tensor
-    products: Tensor
-    scores: Tensor
-    scaled: Tensor
-    masked: Tensor
-    exponentials: Tensor
-    total: Tensor
-    weights: Tensor
-    weighted: Tensor
-    context: Tensor
+    q: Array
+    k: Array
+    v: Array
+    products: Array
+    scores: Array
+    scaled: Array
+    masked: Array
+    exponentials: Array
+    total: Array
+    weights: Array
+    weighted: Array
+    context: Array
+
+    def map(self, function: Callable[[Array], Other]) -> "Walk[Other]":
+        """The same walk with `function` applied to every array."""
+        return Walk(**{field.name: function(getattr(self, field.name)) for field in fields(self)})
 
 
-def walk(trace: AttentionTrace[Tensor], head: int, query: int) -> Walk:
+def walk(trace: AttentionTrace[Tensor], head: int, query: int) -> Walk[Tensor]:
     """The walk of one query in one head, both counted from 0, of the first sequence in the batch."""
     q, k, v = trace.q[0, head, query], trace.k[0, head], trace.v[0, head]
     masked, weights = trace.masked[0, head, query], trace.weights[0, head, query]

@@ -39,7 +39,7 @@ def choose() -> tuple[Scene, Places]:
         _examples()
     with more:
         chosen |= texts | _more(Scene(**chosen, **texts))
-    return Scene(**chosen), {**places, "heads": below}
+    return Scene(**chosen), places | dict.fromkeys(("source", "heads", "mask"), below)
 
 
 def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> str:

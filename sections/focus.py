@@ -10,22 +10,20 @@ from sections.scene import Computation
 from viz import heatmaps
 
 
-def render(made: Computation, step: Step, head: int, query: int) -> None:
-    """One head large. Head and query are counted from 0."""
-    alt = story.alt("focus", step, head + 1)
-    show(figure(made, step, head, query), "focus", alt=alt, on_select=_choose)
+def render(made: Computation, step: Step, head: int) -> None:
+    """One head large, counted from 0."""
+    show(figure(made, step, head), "focus", alt=story.alt("focus", step, head + 1), on_select=_choose)
     st.caption(story.HINTS["focus"])
 
 
-def figure(made: Computation, step: Step, head: int, query: int) -> go.Figure:
-    """The chosen head, the row of the chosen query outlined."""
+def figure(made: Computation, step: Step, head: int) -> go.Figure:
+    """The chosen head, counted from 0."""
     return heatmaps.focus(
         made.trace[step][0, head].numpy(),
         made.queries,
         made.keys,
         signed=step is not Step.WEIGHTS,
         hidden=hidden(made, step),
-        query=query,
     )
 
 

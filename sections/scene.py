@@ -121,10 +121,9 @@ def compute(scene: Scene) -> Computation:
     if weights > MAX_WEIGHTS:
         raise Refused("text", story.too_many_weights(scene.num_heads, len(queries), len(keys), MAX_WEIGHTS))
     inputs = _inputs(scene, queries, keys)
-    layer = _layer(scene)
+    layer = _layer(scene).requires_grad_(False)
     visible = _visible(scene, len(queries), keys)
-    with torch.no_grad():
-        trace = layer.trace(*(tensor[None] for tensor in inputs.values()), visible=visible)
+    trace = layer.trace(*(tensor[None] for tensor in inputs.values()), visible=visible)
     return Computation(
         scene=scene,
         queries=tuple(map(readable, queries)),

@@ -32,25 +32,25 @@ class Tale(NamedTuple):
 STEPS: dict[Step, Tale] = {
     Step.Q: Tale(
         "Query",
-        r"«query»{q_{i}} = x_{i}\, «query»{W_Q}",
+        r"«query»{q_i} = x_i\, «query»{W_Q}",
         "What this token asks for: its input vector times a learned matrix.",
     ),
     Step.K: Tale("Keys", r"«key»{k_j} = x_j\, «key»{W_K}", "What each token can be found by."),
     Step.V: Tale("Values", r"«value»{v_j} = x_j\, «value»{W_V}", "What each token hands over when it is looked at."),
     Step.SCORES: Tale(
         "Scores",
-        r"«query»{q_{i}} \cdot «key»{k_j} = \textstyle\sum_c «query»{q_{i,c}}\, «key»{k_{j,c}}",
+        r"«query»{q_i} \cdot «key»{k_j} = \textstyle\sum_c «query»{q_{i,c}}\, «key»{k_{j,c}}",
         "Multiply the query and a key cell by cell and add up. The more they point the same way, the larger the sum.",
     ),
     Step.SCALED: Tale(
         "Scaled",
-        r"\dfrac{«query»{q_{i}} \cdot «key»{k_j}}{DIVISOR}",
+        r"\dfrac{«query»{q_i} \cdot «key»{k_j}}{DIVISOR}",
         "Sums over more cells spread wider. Dividing evens that out, so that the softmax does not settle on one key.",
     ),
     Step.MASKED: Tale(
         "Masked",
-        r"s_{i,j} = -\infty \;\text{ where hidden}",
-        "A hidden key is set to −∞. Since e to the −∞ is 0, it gets no share at all.",
+        r"s_{i,j} \to -\infty",
+        "The score of a hidden key becomes −∞. Since e to the −∞ is 0, it gets no share at all.",
     ),
     Step.WEIGHTS: Tale(
         "Weights",
@@ -60,12 +60,12 @@ STEPS: dict[Step, Tale] = {
     ),
     Step.CONTEXT: Tale(
         "Blend",
-        r"z_{i} = \textstyle\sum_j a_{i,j}\, «value»{v_j}",
+        r"z_i = \textstyle\sum_j a_{i,j}\, «value»{v_j}",
         "Each value times its weight, added up: this is what the token takes away from this head.",
     ),
     Step.OUTPUT: Tale(
-        "Output",
-        r"«output»{\text{output}_{i}} = [\,z_{i}^{1} \,\cdots\, z_{i}^{HEADS}\,]\, W_O",
+        "Heads together",
+        r"«output»{\text{output}_i} = [\,BLENDS\,]\, W_O",
         "The blends of all heads side by side, times one more matrix. Each head has its own rows of W_O, "
         "so the output is also a sum with one part from each head.",
     ),
@@ -87,12 +87,10 @@ def divisor(head_dim: int, factor: float) -> str:
     return rf"\sqrt{{{head_dim}}}" if factor == head_dim**-0.5 else f"{1 / factor:g}"
 
 
-def formula(step: Step, theme: str, *, query: int, heads: int = 1, divisor: str = "") -> str:
-    """A step's formula in LaTeX for one query (counted from 1), roles coloured for the `light` or `dark` theme."""
-    text = STEPS[step].formula.replace("{i}", f"{{{query}}}").replace("{i,", f"{{{query},")
-    text = text.replace("HEADS", str(heads)).replace("DIVISOR", divisor)
-    if heads == 1:
-        text = text.replace(rf"\,z_{{{query}}}^{{1}} \,\cdots\, z_{{{query}}}^{{1}}\,", f"z_{{{query}}}")
+def formula(step: Step, theme: str, *, heads: int = 1, divisor: str = "1") -> str:
+    """A step's formula in LaTeX for query i and key j, roles coloured for the `light` or `dark` theme."""
+    blends = rf"z_i^1 \,\cdots\, z_i^{{{heads}}}" if heads > 1 else "z_i"
+    text = STEPS[step].formula.replace("BLENDS", blends).replace("DIVISOR", divisor)
     return re.sub("«(.*?)»", lambda role: rf"\textcolor{{{getattr(ROLES[role[1]], theme)}}}", text)
 
 
@@ -169,44 +167,34 @@ HEADINGS = {
 
 HINTS = {
     "focus": "Click a cell to make its row the query.",
-    "random": "Random vectors and weights (seed {seed}): every number is really computed, the pattern means nothing.",
-    "worked example": "The Illustrated Transformer’s own example, from real vectors through the same code as everything else.",
-    "hidden": "Hatched: hidden by the mask.",
-    "tokens above": "Each token, shaded by the share it gives to the query.",
     "others": "{count} other keys",
-    "shown keys": "The {shown} keys with the largest weights; the line below them adds up the other {others}.",
     "positions": "embedding + position",
     "no positions": "embedding",
     "shown tokens": "The first {shown} of {count} tokens. The downloads have all.",
-    "download": "Names, shapes, tokens, choices and every number of this scene.",
-    "pictures": "Point at a picture and press its camera to save it.",
     "address": "The address of this page restores exactly this view.",
-    "open chain": "Open to see the matrices of head {head}, from q·k to the weights.",
+}
+
+SOURCES = {
+    "worked-example": "The Illustrated Transformer’s own example, from real vectors, by the same code as everything else here.",
+    "random": "Vectors and weights are random (seed {seed}): the arithmetic is real, the pattern means nothing.",
 }
 
 COLUMNS = {
     "key": "key",
-    "k": "k",
-    "q·k": "q·k",
+    "q and k": "q, and every k",
     "scaled": "÷ {divisor}",
-    "scaled by one": "not scaled",
     "masked": "masked",
     "products": "products",
-    "exponential": "e^(s − max)",
-    "divided": "÷ {total}",
+    "exponential": "e^(s−max)",
     "weight": "weight",
-    "v": "v",
     "weighted": "weight × v",
     "sum": "sum",
-    "z": "z",
-    "head": "head",
     "adds": "adds to the output",
     "concatenated": "concatenated",
     "output": "output",
     "input": "input",
     "token": "token",
     "hidden": "hidden",
-    "visible": "visible",
 }
 
 CAPTIONS = {

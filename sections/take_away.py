@@ -8,21 +8,21 @@ from latex2mathml.converter import convert
 
 from models.export import to_json, to_npz
 from models.trace import AXES, Step
-from sections import focus, heads, story, together, walk_through
+from sections import arithmetic, focus, heads, story, walk_through
 from sections.choices import one_of
 from sections.scene import Computation
 from viz.cells import token
 from viz.page import page
 
 
-def render(made: Computation, step: Step, head: int, query: int) -> None:
-    """The downloads, each made when it is asked for. Head and query are counted from 0."""
+def render(made: Computation, step: Step, head: int) -> None:
+    """The downloads, each made when it is asked for. Head is counted from 0."""
     st.markdown(f"##### {story.HEADINGS['take_away']}")
     theme = st.context.theme.type or "light"
     files = {
         "attention.npz": lambda: to_npz(_arrays(made), _about(made)),
         "attention.json": lambda: to_json(_arrays(made), _about(made)),
-        "attention.html": partial(_page, made, step, head, query, theme),
+        "attention.html": partial(_page, made, step, head, theme),
     }
     with st.container(horizontal=True, vertical_alignment="bottom"):
         for name, make in files.items():
@@ -51,12 +51,14 @@ def _about(made: Computation) -> dict:
     }
 
 
-def _page(made: Computation, step: Step, head: int, query: int, theme: str) -> str:
+def _page(made: Computation, step: Step, head: int, theme: str) -> str:
     """The view in one file; formulas become MathML, which browsers draw by themselves."""
+    query = st.session_state.query - 1  # as it is when the file is asked for
+    pictures = arithmetic.pictures(made, head, query, products=True, every_key=True)
 
-    def piece(steps: list[Step], picture: str) -> str:
+    def piece(steps: tuple[Step, ...], picture: str) -> str:
         formulas = (
-            f"<h3>{story.STEPS[step].title} {convert(walk_through.formula(made, step, query, theme))}</h3>"
+            f"<h3>{story.STEPS[step].title} {convert(walk_through.formula(made, step, theme))}</h3>"
             f"<p>{walk_through.remark(made, step)}</p>"
             for step in steps
         )
@@ -68,9 +70,8 @@ def _page(made: Computation, step: Step, head: int, query: int, theme: str) -> s
             f"<h1>{story.TITLE}</h1><p>{' '.join(token(label) for label in made.queries)}</p>",
             f'<p class="say">{walk_through.sentence(made, head, query)}</p>',
             *([heads.figure(made, step)] if made.scene.num_heads > 1 else []),
-            focus.figure(made, step, head, query),
-            *(piece(*shown) for shown in walk_through.pieces(made, head, query, products=True, every_key=True)),
-            piece([Step.OUTPUT], together.picture(made, head, query)),
+            focus.figure(made, step, head),
+            *(piece(*shown) for shown in zip(arithmetic.STEPS, pictures, strict=True)),
         ],
         dark=theme == "dark",
     )

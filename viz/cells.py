@@ -13,7 +13,7 @@ import numpy as np
 from viz.colours import DIVERGING, SEQUENTIAL, css_cell, css_role
 from viz.numbers import exact, percent, short
 
-NUMBERS_FIT = 12
+NUMBERS_FIT = 8
 """Cells of a vector that still have room for a number; longer vectors are strips of colour."""
 
 STYLE = f"""<style>
@@ -32,7 +32,7 @@ def readable(token: str) -> str:
 
 def token(label: str, role: str = "") -> str:
     """A token, in the colour of its role."""
-    return f'<bdi class="token {role}">{escape(label)}</bdi>'
+    return f'<bdi class="token {role}" title="{escape(label)}">{escape(label)}</bdi>'
 
 
 def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str) -> str:
@@ -57,7 +57,7 @@ def weight(value: float) -> str:
     """A weight in a cell of the weights' own scale."""
     return (
         f'<span class="vector"><i style="{css_cell(value, SEQUENTIAL)}" '
-        f'title="{exact(value)} = {percent(value)}">{short(value)}</i></span>'
+        f'title="{exact(value)} = {escape(percent(value))}">{short(value)}</i></span>'
     )
 
 

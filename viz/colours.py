@@ -5,6 +5,7 @@ signed numbers from ochre through paper to blue, the pair of hues that every kin
 apart. `.streamlit/config.toml` repeats both scales, so that plotly figures follow the theme in the browser.
 """
 
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -53,6 +54,11 @@ def ink_on(colour: str) -> str:
 
 def css_cell(share: float, scale: Shades) -> str:
     """CSS for a cell `share` of the way along a scale: background and readable ink, for both themes."""
+    return _css_cell(round(share, 3), scale)  # finer than the eye, coarse enough to be looked up
+
+
+@lru_cache(maxsize=4096)
+def _css_cell(share: float, scale: Shades) -> str:
     light, dark = between(scale.light, share), between(scale.dark, share)
     return f"background:light-dark({light},{dark});color:light-dark({ink_on(light)},{ink_on(dark)})"
 

@@ -23,6 +23,7 @@ def percent(share: float) -> str:
 
 
 def _written(value: float, decimals: int) -> str:
+    value = float(value)
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
