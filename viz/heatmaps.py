@@ -1,9 +1,10 @@
 """Maps of query by key: one small map a head, one head large, one head step by step.
 
-Arrays in, `go.Figure` out. Cells carry no colours of their own: both scales are left to the template, so that
-Streamlit's theme paints them in the browser, light or dark (`.streamlit/config.toml`).
+Arrays in, `go.Figure` out. A figure does not know its theme: both scales are left to the template, and ink and
+paper are the two colours Streamlit's theme replaces in the browser, so light and dark need no second figure.
 """
 
+import json
 import math
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,6 +14,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from models.trace import Step
+from viz import numbers
 from viz.colours import DIVERGING, ROLES, SEQUENTIAL, between
 
 WORDS = {"head": "head {}", "query": "query", "key": "key", "hidden": "hidden"}
@@ -22,19 +24,22 @@ CLICKABLE = 48
 """The most queries, and the most keys, for which `focus` lays markers over the cells."""
 
 HIDING = (Step.MASKED, Step.WEIGHTS)
-"""The steps in which `chain` shows the hidden cells as hidden."""
+"""The steps in which `chain` shows what a query may not look at as hidden."""
 
-# Pixels. Figures are designed for these widths; the browser then fits them to the width they get.
+# Pixels. Figures are designed for these widths; the browser then fits them to the width there is.
 _WIDTH, _ROW_WIDTH = 560, 1300
-_MAPS = 420  # the height of the maps and the labels below them, at most
-_CELL = 96  # the side of a cell, at most
-_SCALE = 46  # above the maps, for the colour scale
-_TITLE = 24  # above each map, for its title
+_HEIGHT = 440  # of the maps and the labels below them; more from 16 maps on
+_CELL = 120  # the side of a cell, at most
+_SCALE = 52  # above the maps, for the colour scale
+_NAME = 20  # above each map or scale, for its name
 _GAP = 18  # between two maps
-_FONT = 12
-_LONGEST = 11  # characters of a token on an axis; wide ones count twice
-_OUTLINE = between((ROLES["query"].light, ROLES["query"].dark), 0.45)  # one violet for both themes
-_HATCH = "rgba(128,134,145,0.7)"  # a grey for both themes
+_LONGEST = 12  # characters of a token on an axis; wide ones count twice
+
+_INK, _PAPER = "#000037", "#000038"  # Streamlit writes its text and background colour wherever these two stand
+_OUTLINE = between((ROLES["query"].light, ROLES["query"].dark), 0.45)  # one violet that shows in both themes
+_HATCH = "rgba(128,134,145,0.65)"  # and one grey
+_NO_WIDTH = "\u200b"
+_TURN = {False: 0.53, True: 0.66}  # the share of a scale, by `signed`, from which paper reads better than ink
 
 
 def head_grid(
@@ -50,21 +55,21 @@ def head_grid(
     `hidden` is True where a query may not look, and broadcasts to `values`.
     """
     maps = _blank(values, hidden)
-    sheet = _arrange(len(maps), rows, columns)
+    sheet = _arrange(len(maps), rows, columns, name=_NAME if len(maps) > 1 else 0)
     places = [sheet.place(head) for head in range(len(maps))]
     names = [WORDS["head"].format(head + 1) for head in range(len(maps))]
-    below = places[-((len(maps) - 1) % sheet.across + 1) :]  # the last row of maps: keys are written under it
+    last = places[(len(maps) - 1) // sheet.across * sheet.across :]  # keys are written below these
     traces = [
         *_hatch(maps, places),
-        *(_heatmap(*each, about="<b>%{fullData.name}</b><br>") for each in zip(maps, places, names, strict=True)),
-        *(_titles(names, places, len(columns)) if len(maps) > 1 else ()),
+        *(trace for each in zip(maps, places, names, strict=True) for trace in _unseen(*each)),
+        *(_heatmap(*each) for each in zip(maps, places, names, strict=True)),
+        *(_names(names, places, sheet) if len(maps) > 1 else ()),
     ]
     return _figure(
         traces,
-        height=sheet.height,
-        margin=sheet.margin,
-        xaxis=_across(columns, sheet.cell, {x for x, _ in places}, {x for x, _ in below}, sheet.width),
-        yaxis=_down(rows, sheet.cell, {y for _, y in places}, sheet.depth),
+        sheet,
+        xaxis=_across(columns, sheet, {x for x, _ in places}, {x for x, _ in last}),
+        yaxis=_down(rows, sheet, {y for _, y in places}),
         coloraxis=_coloraxis(_limits(maps, signed)),
     )
 
@@ -84,17 +89,17 @@ def focus(
     markers lie over the cells, with `[query, key]` as their customdata; beyond `CLICKABLE` there are none.
     """
     cells = _blank(values, hidden)
+    limits = _limits(cells, signed)
     sheet = _arrange(1, rows, columns)
-    figure = _figure(
-        [*_hatch([cells], [(0, 0)]), _numbered(cells, sheet.cell), *_markers(cells, sheet.cell)],
-        height=sheet.height,
-        margin=sheet.margin,
-        xaxis=_across(columns, sheet.cell, {0}, {0}, sheet.width),
-        yaxis=_down(rows, sheet.cell, {0}, sheet.depth, strong=query),
-        coloraxis=_coloraxis(_limits(cells, signed)),
+    numbered = _numbered(_heatmap(cells), limits, sheet)
+    return _figure(
+        [*_hatch([cells], [(0, 0)]), *_unseen(cells), *numbered, *_markers(cells, sheet)],
+        sheet,
+        xaxis=_across(columns, sheet, {0}, {0}),
+        yaxis=_down(rows, sheet, {0}, strong=query),
+        coloraxis=_coloraxis(limits),
         shapes=_outline(query, len(columns)),
     )
-    return figure
 
 
 def chain(
@@ -105,41 +110,45 @@ def chain(
     hidden: np.ndarray | None = None,
     query: int | None = None,
 ) -> go.Figure:
-    """The steps of one head side by side, each `query key` and each on a scale of its own.
+    """The steps of one head in a row, for a full page: each `query key` and each on a scale of its own.
 
     Weights run from 0 to 1, all others symmetrically around zero. `hidden` is drawn in the steps of `HIDING`.
     """
-    traces, layout, shapes = [], {}, []
     sheet = _arrange(len(steps), rows, columns, width=_ROW_WIDTH, across=len(steps))
+    traces, shapes, layout = [], [], {}
     for index, (step, values) in enumerate(steps.items()):
-        maps = _blank(values, hidden if step in HIDING else None)
-        number = str(index + 1) if index else ""
-        start, end = index / len(steps), (index + 1 - 0.12) / len(steps)
-        axes = {"xaxis": f"x{number}", "yaxis": f"y{number}"}
-        name = str(step)
+        n = str(index + 1) if index else ""
+        start = index * sheet.step_x / sheet.width
+        cells = _blank(values, hidden if step in HIDING else None)
+        limits = _limits(cells, step is not Step.WEIGHTS)
+        heatmap = _heatmap(cells, name=str(step)) | {"coloraxis": f"coloraxis{n}"}
+        hatch = [trace | {"showlegend": step is Step.WEIGHTS} for trace in _hatch([cells], [(0, 0)])]
         traces += [
-            trace | axes
-            for trace in (
-                *_hatch([maps], [(0, 0)], showlegend=False),
-                _heatmap(maps, (0, 0), name, about="<b>%{fullData.name}</b><br>") | {"coloraxis": f"coloraxis{number}"},
-                *_titles([name], [(0, 0)], len(columns)),
-            )
+            trace | {"xaxis": f"x{n}", "yaxis": f"y{n}"}
+            for trace in (*hatch, *_unseen(cells, name=str(step)), *_numbered(heatmap, limits, sheet))
         ]
-        layout[f"xaxis{number}"] = _across(columns, sheet.cell, {0}, {0}, len(columns)) | {
-            "domain": [start, end],
-            "anchor": f"y{number}",
+        shapes += [shape | {"xref": f"x{n}", "yref": f"y{n}"} for shape in _outline(query, len(columns))]
+        length = len(columns) / sheet.width
+        across = {"anchor": f"y{n}", "domain": [start, start + length], "constraintoward": "center"}
+        down = {"anchor": f"x{n}", "scaleanchor": f"x{n}"}
+        if index:
+            down |= {"showticklabels": False, "title": None}
+        layout |= {
+            f"xaxis{n}": _across(columns, sheet, {0}, {0}) | across | {"range": [-0.5, len(columns) - 0.5]},
+            f"yaxis{n}": _down(rows, sheet, {0}, strong=query) | down,
+            f"coloraxis{n}": _coloraxis(
+                limits, name=str(step), x=start + length / 2, anchor="center", length=0.75 * length
+            ),
         }
-        layout[f"yaxis{number}"] = _down(rows, sheet.cell, {0}, sheet.depth, strong=query) | {
-            "anchor": f"x{number}",
-            "scaleanchor": f"x{number}",
-        }
-        layout[f"coloraxis{number}"] = _coloraxis(_limits(maps, step is not Step.WEIGHTS), start)
-        shapes += [shape | {"xref": f"x{number}", "yref": f"y{number}"} for shape in _outline(query, len(columns))]
-    return _figure(traces, height=sheet.height, margin=sheet.margin, shapes=shapes, **layout)
+    return _figure(traces, sheet, shapes=shapes, **layout).update_layout(
+        height=sheet.height + _NAME,
+        margin_t=_SCALE + _NAME,
+        legend={"x": 1, "xanchor": "right", "y": 0, "yanchor": "bottom", "yref": "container"},
+    )
 
 
 def config(image_format: str, name: str) -> dict:
-    """Plotly's settings: a mode bar with one button, which saves a picture `name` as "svg" or "png"."""
+    """Plotly's settings: a mode bar of one button, which saves the picture as `name`, "svg" or "png"."""
     return {
         "displaylogo": False,
         "modeBarButtons": [["toImage"]],
@@ -156,53 +165,49 @@ def standalone(figure: go.Figure, *, dark: bool) -> go.Figure:
     shade = "dark" if dark else "light"
     ink, paper = ("#eceff4", "#14161c") if dark else ("#14161c", "#ffffff")
     scales = {
-        name: [[share / 9, colour] for share, colour in enumerate(getattr(scale, shade))]
+        name: [[place / 9, colour] for place, colour in enumerate(getattr(scale, shade))]
         for name, scale in (("sequential", SEQUENTIAL), ("diverging", DIVERGING))
     }
     look = {
-        "colorscale": scales | {"sequentialminus": scales["sequential"]},
+        "colorscale": scales,
         "paper_bgcolor": "rgba(0,0,0,0)",
         "plot_bgcolor": "rgba(0,0,0,0)",
         "font": {"color": ink, "family": "system-ui, sans-serif"},
-        "hoverlabel": {"bgcolor": paper, "font": {"color": ink}},
+        "hoverlabel": {"bgcolor": paper, "bordercolor": ink, "font": {"color": ink}},
     }
-    return go.Figure(figure).update_layout(template={"layout": look})
+    painted = json.loads(figure.to_json().replace(_INK, ink).replace(_PAPER, paper))
+    return go.Figure(painted).update_layout(template={"layout": look})
 
 
 def plain(token: str) -> str:
-    """A token as text for plotly, whose labels read some HTML: its marks are shown, never obeyed."""
-    return token.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    """A token as text for plotly: marks that its labels, or Streamlit's theme colours, would obey are only shown."""
+    return token.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace("#", "&#35;")
 
 
-def short(token: str) -> str:
-    """A token cut for an axis, escaped; a mark stays with its letter and a wide character counts twice."""
-    length = 0
+def cut(token: str) -> str:
+    """A token for an axis: plain, and no longer than there is room. A mark stays with its letter."""
+    width = 0
     for place, character in enumerate(token):
-        length += _room(character)
-        if length > _LONGEST:
+        width += _width(character)
+        if width > _LONGEST:
             return plain(token[: place - 1].rstrip()) + "…"
     return plain(token)
 
 
-def two_decimals(value: float) -> str:
-    """A number for a cell. One that is not zero is never shown as zero."""
-    text = f"{value:.2f}"
-    if float(text) == 0 and value:
-        return "<.01" if value > 0 else ">−.01"
-    return text.replace("-", "−") if float(text) else "0.00"
-
-
-# ---- the sheet the maps are laid out on: whole cells, x to the right, y downwards, the first centre at 0 ----
+# ---- the sheet the maps are laid out on. Its unit is the cell, x to the right and y down, the first centre at 0 ----
 
 
 @dataclass(frozen=True, slots=True)
 class _Sheet:
     across: int  # maps side by side
-    cell: float  # pixels at the designed width
-    step_x: float  # cells from one map to the next, always quarters so that labels are exact
+    cell: float  # pixels, at the designed width
+    step_x: float  # cells from one map to the next, in quarters, so that two decimals write every centre
     step_y: float
     width: float  # cells, the whole sheet
-    depth: tuple[float, float]  # cells, from the top edge to the bottom edge
+    top: float  # the edge above the first map's name
+    bottom: float
+    level: bool  # the keys are written without turning them
+    font: int
     height: int  # pixels, the whole figure
     margin: dict[str, int]
 
@@ -212,48 +217,55 @@ class _Sheet:
 
 
 def _arrange(
-    count: int, rows: Sequence[str], columns: Sequence[str], *, width: int = _WIDTH, across: int | None = None
+    count: int,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    width: int = _WIDTH,
+    across: int | None = None,
+    name: int = 0,
 ) -> _Sheet:
     """As many maps side by side as make the cells largest."""
-    left, bottom = _longest(rows) + 34, _longest(columns) + 34
-    title = _TITLE if count > 1 else 0
+    font = 14 if count == 1 else 12
+    left, below = _longest(rows, font) + 36, _longest(columns, font) + 44
+    height = _HEIGHT * max(1, math.sqrt(count / 16))
 
     def cell(across: int) -> float:
         down = math.ceil(count / across)
         wide = (width - left - (across - 1) * _GAP) / (across * len(columns))
-        high = (_MAPS - bottom - down * title) / (down * len(rows))
+        high = (height - below - down * name) / (down * len(rows))
         return max(min(wide, high, _CELL), 0.05)
 
     across = across or max(range(1, count + 1), key=lambda n: (cell(n), -n))
     side, down = cell(across), math.ceil(count / across)
-    if _level(columns, side):
-        bottom = 50
-    gap, space = (math.ceil(4 * pixels / side) / 4 for pixels in (_GAP, title))
-    top, end = -0.5 - space, down * (len(rows) + space) - space - 0.5
+    level = _longest(columns, font) + 8 <= side
+    if level:
+        below = font + 44
+    gap, head = (math.ceil(4 * pixels / side) / 4 for pixels in (_GAP, name))
+    step_x, step_y = len(columns) + gap, len(rows) + head
+    top, bottom = -0.5 - head, (down - 1) * step_y + len(rows) - 0.5
     return _Sheet(
         across=across,
         cell=side,
-        step_x=len(columns) + gap,
-        step_y=len(rows) + space,
-        width=across * (len(columns) + gap) - gap,
-        depth=(top, end),
-        height=round(_SCALE + (end - top) * side + bottom),
-        margin={"l": left, "r": 8, "t": _SCALE, "b": bottom, "pad": 0},
+        step_x=step_x,
+        step_y=step_y,
+        width=across * step_x - gap,
+        top=top,
+        bottom=bottom,
+        level=level,
+        font=font,
+        height=round(_SCALE + (bottom - top) * side + below),
+        margin={"l": left, "r": 8, "t": _SCALE, "b": below, "pad": 4},
     )
 
 
-def _longest(tokens: Iterable[str]) -> int:
+def _longest(tokens: Iterable[str], font: int) -> int:
     """Pixels for the longest label of an axis."""
-    return round(0.58 * _FONT * max(min(sum(map(_room, token)), _LONGEST) for token in tokens))
+    return round(0.56 * font * max(min(sum(map(_width, token)), _LONGEST) for token in tokens))
 
 
-def _level(tokens: Sequence[str], cell: float) -> bool:
-    """Whether the tokens fit side by side without being turned."""
-    return _longest(tokens) + 8 <= cell
-
-
-def _room(character: str) -> int:
-    """The width of a character, in halves of a wide one."""
+def _width(character: str) -> int:
+    """In characters of a Latin alphabet."""
     if unicodedata.combining(character):
         return 0
     return 2 if unicodedata.east_asian_width(character) in "WF" else 1
@@ -262,53 +274,53 @@ def _room(character: str) -> int:
 # ---- axes ----
 
 
-def _across(tokens: Sequence[str], cell: float, places: set[float], labelled: set[float], width: float) -> dict:
-    level = _level(tokens, cell)
-    room = cell if level else None
-    return _axis(tokens, cell, places, labelled, room=room) | {
-        "title": {"text": WORDS["key"], "standoff": 6},
-        "range": [-0.5, width - 0.5],
-        "tickangle": 0 if level else -90,
-        "constrain": "domain",
+def _across(tokens: Sequence[str], sheet: _Sheet, places: set[float], labelled: set[float]) -> dict:
+    every = 1 if sheet.level else _every(sheet)
+    return _axis(WORDS["key"], tokens, sheet, places, labelled, every) | {
+        "range": [-0.5, sheet.width - 0.5],
+        "tickangle": None if sheet.level else -90,
+        "autotickangles": [0, -90],
+        "automargin": "bottom" if sheet.level else False,
         "constraintoward": "left",
     }
 
 
-def _down(
-    tokens: Sequence[str], cell: float, places: set[float], depth: tuple[float, float], strong: int | None = None
-) -> dict:
-    axis = _axis(tokens, cell, places, places)
+def _down(tokens: Sequence[str], sheet: _Sheet, places: set[float], strong: int | None = None) -> dict:
+    axis = _axis(WORDS["query"], tokens, sheet, places, places, _every(sheet))
     if strong is not None:
-        axis["tickvals"] = sorted({*axis["tickvals"], float(strong)})
-        axis["labelalias"][f"{strong:.2f}"] = f"<b>{short(tokens[strong])}</b>"
+        axis["tickvals"] = [place for place in axis["tickvals"] if abs(place - strong) >= _every(sheet)] + [strong]
+        axis["labelalias"][f"{strong:.2f}"] = f"<b>{cut(tokens[strong])}</b>"
     return axis | {
-        "title": {"text": WORDS["query"], "standoff": 6},
-        "range": depth[::-1],
+        "range": [sheet.bottom, sheet.top],
         "scaleanchor": "x",
-        "constrain": "domain",
         "constraintoward": "top",
     }
 
 
+def _every(sheet: _Sheet) -> int:
+    """Every how many tokens there is room for the height of a line."""
+    return math.ceil((sheet.font + 2) / sheet.cell)
+
+
 def _axis(
-    tokens: Sequence[str], cell: float, places: set[float], labelled: set[float], room: float | None = None
+    word: str, tokens: Sequence[str], sheet: _Sheet, places: set[float], labelled: set[float], every: int
 ) -> dict:
-    """An axis whose coordinates are read as tokens: short under a tick (two decimals), whole on hover (three)."""
-    every = 1 if room else math.ceil((_FONT + 2) / cell)
-    ticks = {start + index: short(tokens[index]) for start in labelled for index in range(0, len(tokens), every)}
+    """An axis whose coordinates read as tokens: cut at a tick (two decimals), whole on hover (three)."""
+    ticks = {f"{place + n:.2f}": cut(tokens[n]) for place in labelled for n in range(0, len(tokens), every)}
     whole = [plain(token) for token in tokens]
-    hover = {start + index: token for start in places for index, token in enumerate(whole)}
     return {
-        "tickvals": list(ticks),
+        "title": {"text": word, "standoff": 8, "font": {"size": sheet.font, "color": _INK}},
+        "tickvals": [float(place) for place in ticks],
         "tickformat": ".2f",
-        "hoverformat": ".3f",
-        "labelalias": {f"{x:.2f}": token for x, token in ticks.items()} | {f"{x:.3f}": token for x, token in hover.items()},
-        "tickfont": {"size": _FONT},
+        "hoverformat": ".2f",  # plotly writes ticks at given places in the format for hovering; traces set their own
+        "labelalias": ticks | {f"{place + n:.3f}": token for place in places for n, token in enumerate(whole)},
+        "tickfont": {"size": sheet.font, "color": _INK},
         "ticks": "",
         "showgrid": False,
         "zeroline": False,
         "fixedrange": True,
         "automargin": False,
+        "constrain": "domain",
     }
 
 
@@ -326,12 +338,11 @@ def _limits(values: np.ndarray, signed: bool) -> tuple[float, float]:
     """The ends of the scale: 0 and 1, or as far below zero as above it. What is hidden never counts."""
     if not signed:
         return 0.0, 1.0
-    visible = np.abs(values[np.isfinite(values)])
-    reach = float(visible.max()) if visible.size else 0.0
+    reach = float(np.abs(values, where=np.isfinite(values), out=np.zeros_like(values)).max(initial=0))
     return (-reach, reach) if reach else (-1.0, 1.0)
 
 
-def _heatmap(values: np.ndarray, place: tuple[float, float], name: str, about: str = "") -> dict:
+def _heatmap(values: np.ndarray, place: tuple[float, float] = (0, 0), name: str = "") -> dict:
     return {
         "type": "heatmap",
         "z": values,
@@ -339,28 +350,28 @@ def _heatmap(values: np.ndarray, place: tuple[float, float], name: str, about: s
         "y0": place[1],
         "name": name,
         "coloraxis": "coloraxis",
-        "hovertemplate": about + _about("%{z:.4f}"),
-        "hovertemplatefallback": WORDS["hidden"],
+        "hoverongaps": False,
+        **_hover("%{z:.4f}", name),
     }
 
 
-def _about(value: str) -> str:
-    return f"{WORDS['query']}  %{{y}}<br>{WORDS['key']}  %{{x}}<br>{value}<extra></extra>"
+def _unseen(values: np.ndarray, place: tuple[float, float] = (0, 0), name: str = "") -> list[dict]:
+    """What hovering says over blank cells: an empty map of the same cells below the real one."""
+    if not np.isnan(values).any():
+        return []
+    high, wide = values.shape
+    empty = {"z": [[0] * wide] + [[]] * (high - 1), "opacity": 0, "showscale": False}
+    place = {"x0": place[0], "y0": place[1]}
+    return [{"type": "heatmap"} | empty | place | _hover(WORDS["hidden"], name)]
 
 
-def _numbered(values: np.ndarray, cell: float) -> dict:
-    """One heatmap, with the numbers in its cells while they fit."""
-    trace = _heatmap(values, (0, 0), "")
-    if cell < 26:
-        return trace
-    text = [["" if np.isnan(value) else two_decimals(value) for value in row] for row in values.tolist()]
-    if max(len(number) for row in text for number in row) * 6 > cell:
-        return trace
-    return trace | {"text": text, "texttemplate": "%{text}"}
+def _hover(value: str, name: str = "") -> dict:
+    lines = [f"<b>{name}</b>"] * bool(name) + [f"{WORDS['query']}  %{{y}}", f"{WORDS['key']}  %{{x}}", value]
+    return {"hovertemplate": "<br>".join(lines) + "<extra></extra>", "xhoverformat": ".3f", "yhoverformat": ".3f"}
 
 
-def _hatch(maps: Sequence[np.ndarray], places: Sequence[tuple[float, float]], showlegend: bool = True) -> list[dict]:
-    """One hatched ground behind all maps, if any cell is blank: it shows through there."""
+def _hatch(maps: Sequence[np.ndarray], places: Sequence[tuple[float, float]]) -> list[dict]:
+    """One hatched ground below all maps, if any cell is blank: it shows through there."""
     if not any(np.isnan(cells).any() for cells in maps):
         return []
     high, wide = maps[0].shape
@@ -376,26 +387,28 @@ def _hatch(maps: Sequence[np.ndarray], places: Sequence[tuple[float, float]], sh
             "mode": "lines",
             "line": {"width": 0},
             "fill": "toself",
-            "fillcolor": "rgba(0,0,0,0)",
-            "fillpattern": {"shape": "/", "size": 6, "solidity": 0.2, "fgcolor": _HATCH, "bgcolor": "rgba(0,0,0,0)"},
+            "fillpattern": {"shape": "/", "size": 6, "solidity": 0.2, "fgcolor": _HATCH, "bgcolor": _PAPER},
             "zorder": -1,
             "hoverinfo": "skip",
             "name": WORDS["hidden"],
-            "showlegend": showlegend,
+            "showlegend": True,
         }
     ]
 
 
-def _titles(names: Sequence[str], places: Sequence[tuple[float, float]], wide: int) -> list[dict]:
+def _names(names: Sequence[str], places: Sequence[tuple[float, float]], sheet: _Sheet) -> list[dict]:
+    """The name above each map, or only its number where there is no room."""
+    if sheet.step_x * sheet.cell < _longest(names, sheet.font) + 8:
+        names = [str(number) for number in range(1, len(names) + 1)]
     return [
         {
             "type": "scatter",
             "mode": "text",
-            "x": [x + (wide - 1) / 2 for x, _ in places],
+            "x": [x - 0.5 for x, _ in places],
             "y": [y - 0.5 for _, y in places],
             "text": names,
-            "textposition": "top center",
-            "textfont": {"size": _FONT},
+            "textposition": "top right",
+            "textfont": {"size": sheet.font, "color": _INK},
             "cliponaxis": False,
             "hoverinfo": "skip",
             "showlegend": False,
@@ -403,7 +416,34 @@ def _titles(names: Sequence[str], places: Sequence[tuple[float, float]], wide: i
     ]
 
 
-def _markers(values: np.ndarray, cell: float) -> list[dict]:
+def _numbered(heatmap: dict, limits: tuple[float, float], sheet: _Sheet) -> list[dict]:
+    """A heatmap with numbers, while they fit into its cells: in ink, and in paper where the scale is far along.
+
+    One heatmap writes in one colour, so the far cells are drawn again on top. Plotly sizes the text by the longest
+    label, so all are padded to one length.
+    """
+    if sheet.cell < 28:
+        return [heatmap]
+    values = heatmap["z"]
+    text = [["" if math.isnan(value) else numbers.short(value) for value in row] for row in values.tolist()]
+    length = max(len(number) for row in text for number in row)
+    if sheet.cell < 6 * length:
+        return [heatmap]
+    far = np.abs(values) >= _TURN[limits[0] < 0] * limits[1]
+
+    def written(where: np.ndarray, ink: str, paper: str) -> dict:
+        shown = [
+            [(number if here else "").ljust(length, _NO_WIDTH) for number, here in zip(*row, strict=True)]
+            for row in zip(text, where.tolist(), strict=True)
+        ]
+        return {"text": shown, "texttemplate": "%{text}", "textfont": {"color": ink, "shadow": f"0 0 3px {paper}"}}
+
+    top = {"type": "heatmap", "z": np.where(far, values, np.float32(np.nan)), "coloraxis": heatmap["coloraxis"]}
+    return [heatmap | written(~far, _INK, _PAPER), top | {"hoverinfo": "skip"} | written(far, _PAPER, _INK)]
+
+
+def _markers(values: np.ndarray, sheet: _Sheet) -> list[dict]:
+    """Something to click on every cell."""
     high, wide = values.shape
     if max(high, wide) > CLICKABLE:
         return []
@@ -416,12 +456,12 @@ def _markers(values: np.ndarray, cell: float) -> list[dict]:
             "x": [key for _, key in cells],
             "y": [query for query, _ in cells],
             "customdata": cells,
-            "text": [WORDS["hidden"] if np.isnan(value) else f"{value:.4f}" for value in values.ravel().tolist()],
-            "marker": {"symbol": "square", "size": max(0.5 * cell, 4), "opacity": 0},
+            "text": [WORDS["hidden"] if math.isnan(v) else numbers.exact(v) for v in values.ravel().tolist()],
+            "marker": {"symbol": "square", "size": max(0.5 * sheet.cell, 4), "opacity": 0},
             "selected": unseen,
             "unselected": unseen,
-            "hovertemplate": _about("%{text}"),
             "showlegend": False,
+            **_hover("%{text}"),
         }
     ]
 
@@ -436,7 +476,9 @@ def _outline(query: int | None, wide: int) -> list[dict]:
 # ---- the figure ----
 
 
-def _coloraxis(limits: tuple[float, float], start: float = 0.0) -> dict:
+def _coloraxis(
+    limits: tuple[float, float], *, name: str = "", x: float = 0.0, anchor: str = "left", length: float = 0.3
+) -> dict:
     """A scale whose colours come from the template: sequential from zero up, diverging around zero."""
     low, high = limits
     return {
@@ -444,42 +486,34 @@ def _coloraxis(limits: tuple[float, float], start: float = 0.0) -> dict:
         "cmax": high,
         "autocolorscale": True,
         "colorbar": {
+            "title": {"text": name, "side": "top", "font": {"size": 14, "color": _INK}},
             "orientation": "h",
-            "x": start,
-            "xanchor": "left",
+            "x": x,
+            "xanchor": anchor,
             "xpad": 0,
             "y": 1,
             "yanchor": "bottom",
-            "ypad": 0,
-            "lenmode": "pixels",
-            "len": 130,
+            "ypad": 10,
+            "len": length,
             "thickness": 8,
             "outlinewidth": 0,
             "tickvals": [low, (low + high) / 2, high],
-            "ticktext": [two_decimals(low), "0", two_decimals(high)] if low else ["0", "0.5", "1"],
-            "tickfont": {"size": _FONT},
+            "ticktext": [numbers.short(low), "0", numbers.short(high)] if low else ["0", "0.5", "1"],
+            "tickfont": {"size": 12, "color": _INK},
             "ticks": "",
         },
     }
 
 
-def _figure(traces: list[dict], **layout) -> go.Figure:
-    return go.Figure(
-        {
-            "data": traces,
-            "layout": {
-                "dragmode": False,
-                "hovermode": "closest",
-                "legend": {
-                    "orientation": "h",
-                    "x": 1,
-                    "xanchor": "right",
-                    "y": 1,
-                    "yanchor": "bottom",
-                    "itemclick": False,
-                    "itemdoubleclick": False,
-                },
-            }
-            | layout,
-        }
-    )
+def _figure(traces: list[dict], sheet: _Sheet, **layout) -> go.Figure:
+    legend = {"orientation": "h", "x": 0.38, "xanchor": "left", "y": 1, "yanchor": "bottom"}
+    still = {"itemclick": False, "itemdoubleclick": False, "font": {"size": 12, "color": _INK}}
+    shared = {
+        "height": sheet.height,
+        "margin": sheet.margin,
+        "dragmode": False,
+        "hovermode": "closest",
+        "font": {"size": 15},  # what is not given a size below: the numbers in the cells, at most
+        "legend": legend | still,
+    }
+    return go.Figure({"data": traces, "layout": shared | layout})
