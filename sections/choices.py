@@ -2,7 +2,7 @@
 
 from dataclasses import fields
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -14,12 +14,21 @@ from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Sc
 
 DEFAULTS = Scene()
 
+
+class Look(NamedTuple):
+    """Choices that change no number, only what is shown of it."""
+
+    products: bool
+    every_key: bool
+    picture: str
+
+
 Places = dict[str, DeltaGenerator]
 """Under a choice, the room for a sentence about it."""
 
 
-def choose() -> tuple[Scene, Places]:
-    """Every choice that changes a number, and where to put what must be said of one."""
+def choose() -> tuple[Scene, Look, Places]:
+    """Every choice but step, head and query, and where to put what must be said of one."""
     top, examples, row, below = (st.container(gap="xsmall") for _ in range(4))
     with row, st.container(horizontal=True, vertical_alignment="bottom"):
         attention = Attention(one_of("attention", Attention))
@@ -39,7 +48,8 @@ def choose() -> tuple[Scene, Places]:
         _examples()
     with more:
         chosen |= texts | _more(Scene(**chosen, **texts))
-    return Scene(**chosen), places | dict.fromkeys(("source", "heads", "mask"), below)
+        look = Look(switch("products", False), switch("every_key", False), one_of("picture", ["svg", "png"], default="svg"))
+    return Scene(**chosen), look, places | dict.fromkeys(("source", "heads", "mask"), below)
 
 
 def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> str:

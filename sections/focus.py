@@ -5,14 +5,15 @@ import streamlit as st
 
 from models.trace import Step
 from sections import story
+from sections.choices import Look
 from sections.pictures import hidden, show
 from sections.scene import Computation
 from viz import heatmaps
 
 
-def render(made: Computation, step: Step, head: int) -> None:
+def render(made: Computation, look: Look, step: Step, head: int) -> None:
     """One head large, counted from 0."""
-    show(figure(made, step, head), "focus", alt=story.alt("focus", step, head + 1), on_select=_choose)
+    show(figure(made, step, head), "focus", look, alt=story.alt("focus", step, head + 1), on_select=_choose)
     st.caption(story.HINTS["focus"])
 
 

@@ -4,14 +4,15 @@ import plotly.graph_objects as go
 
 from models.trace import Step
 from sections import story
+from sections.choices import Look
 from sections.pictures import hidden, show
 from sections.scene import Computation
 from viz import heatmaps
 
 
-def render(made: Computation, step: Step) -> None:
+def render(made: Computation, look: Look, step: Step) -> None:
     """One map per head, on one colour scale."""
-    show(figure(made, step), "head-grid", alt=story.alt("heads", step, made.scene.num_heads))
+    show(figure(made, step), "head-grid", look, alt=story.alt("heads", step, made.scene.num_heads))
 
 
 def figure(made: Computation, step: Step) -> go.Figure:

@@ -7,6 +7,7 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from models.trace import Step
+from sections.choices import Look
 from sections.scene import Computation
 from viz import heatmaps
 
@@ -18,13 +19,13 @@ def hidden(made: Computation, step: Step) -> np.ndarray | None:
     return (~made.visible).numpy()
 
 
-def show(figure: go.Figure, name: str, *, alt: str = "", on_select: Callable[[], None] | None = None) -> None:
-    """Draw a figure; its camera saves the file type chosen under “Take it with you”."""
+def show(figure: go.Figure, name: str, look: Look, *, alt: str, on_select: Callable[[], None] | None = None) -> None:
+    """Draw a figure; its camera saves the chosen type of file."""
     st.plotly_chart(
         figure,
         key=name,
         on_select=on_select or "ignore",
         selection_mode="points",
-        config=heatmaps.config(st.session_state.get("picture", "svg"), name),
-        alt=alt or None,
+        config=heatmaps.config(look.picture, name),
+        alt=alt,
     )

@@ -118,9 +118,9 @@ LABELS = {
     "step": "Step",
     "query": "Query",
     "head": "Head",
-    "products": "Show the products",
-    "every_key": "Show every key",
-    "picture": "Pictures as",
+    "products": "Write out the products of q·k",
+    "every_key": "List every key, not the 12 heaviest",
+    "picture": "Save pictures as",
 }
 
 HELP = {

@@ -1,7 +1,6 @@
 """Take it with you: the numbers and the view as files."""
 
 from dataclasses import asdict
-from functools import partial
 
 import streamlit as st
 from latex2mathml.converter import convert
@@ -9,27 +8,26 @@ from latex2mathml.converter import convert
 from models.export import to_json, to_npz
 from models.trace import AXES, Step
 from sections import arithmetic, focus, heads, story, walk_through
-from sections.choices import one_of
 from sections.scene import Computation
+from sections.walk_through import Frame
 from viz.cells import token
 from viz.page import page
 
 
-def render(made: Computation, step: Step, head: int) -> None:
+def render(made: Computation, step: Step, head: int, walk: Frame) -> None:
     """The downloads, each made when it is asked for. Head is counted from 0."""
     st.markdown(f"##### {story.HEADINGS['take_away']}")
     theme = st.context.theme.type or "light"
     files = {
         "attention.npz": lambda: to_npz(_arrays(made), _about(made)),
         "attention.json": lambda: to_json(_arrays(made), _about(made)),
-        "attention.html": partial(_page, made, step, head, theme),
+        "attention.html": lambda: _page(made, step, head, walk.query, theme),
     }
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True):
         for name, make in files.items():
             st.download_button(
                 story.DOWNLOADS[name], make, name, on_click="ignore", icon=":material/download:", help=story.HELP[name]
             )
-        one_of("picture", ["svg", "png"], default="svg")
     st.caption(story.HINTS["address"])
 
 
@@ -51,9 +49,8 @@ def _about(made: Computation) -> dict:
     }
 
 
-def _page(made: Computation, step: Step, head: int, theme: str) -> str:
+def _page(made: Computation, step: Step, head: int, query: int, theme: str) -> str:
     """The view in one file; formulas become MathML, which browsers draw by themselves."""
-    query = st.session_state.query - 1  # as it is when the file is asked for
     pictures = arithmetic.pictures(made, head, query, products=True, every_key=True)
 
     def piece(steps: tuple[Step, ...], picture: str) -> str:

@@ -1,15 +1,15 @@
 """The heart of the app: one query in one head, step by step, each with formula, sentence and numbers."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from html import escape
-from typing import NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from models.trace import Step
 from sections import arithmetic, story
-from sections.choices import switch
+from sections.choices import Look
 from sections.scene import Computation, Source
 from viz import cells
 from viz.numbers import percent
@@ -18,34 +18,32 @@ NAMED = 3
 """Keys named in the sentence; the others are the rest."""
 
 
-class Frame(NamedTuple):
-    """Where the walk is drawn: words stand already, slots wait for sentence and pictures."""
+@dataclass
+class Frame:
+    """Where the walk is drawn: words stand already, slots wait for sentence and pictures of a `query`."""
 
     sentence: DeltaGenerator
     pictures: list[DeltaGenerator]
-    products: bool
-    every_key: bool
+    query: int = 0
 
 
 def frame(made: Computation, narrow: DeltaGenerator) -> Frame:
-    """Formulas, sentences and switches, which stay as they are when the query changes.
+    """Formulas and what they are for, which stay as they are when the query changes.
 
     The first pieces go into `narrow`; the last two, blend and output, are as wide as the page.
     """
     with narrow:
         said = st.empty()
-        with st.container(horizontal=True):
-            products = made.layer.config.width <= cells.NUMBERS_FIT and switch("products", False)
-            every_key = len(made.keys) > arithmetic.FEW and switch("every_key", False)
         pictures = [_beside(made, steps, [1, 2]) for steps in arithmetic.STEPS[:-2]]
     pictures += [_beside(made, steps, [2, 6]) for steps in arithmetic.STEPS[-2:]]
-    return Frame(said, pictures, products, every_key)
+    return Frame(said, pictures)
 
 
-def fill(frame: Frame, made: Computation, head: int, query: int) -> None:
+def fill(frame: Frame, made: Computation, look: Look, head: int, query: int) -> None:
     """Sentence and pictures of one query in one head, both counted from 0."""
+    frame.query = query
     frame.sentence.html(f'<p class="say">{sentence(made, head, query)}</p>')
-    drawn = arithmetic.pictures(made, head, query, products=frame.products, every_key=frame.every_key)
+    drawn = arithmetic.pictures(made, head, query, products=look.products, every_key=look.every_key)
     for slot, picture in zip(frame.pictures, drawn, strict=True):
         slot.html(picture)
 
