@@ -2,7 +2,8 @@
 
 from dataclasses import fields
 from enum import StrEnum
-from typing import Any, NamedTuple
+from math import isinf
+from typing import Any, Literal, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -54,23 +55,30 @@ def choose() -> tuple[Scene, Look, Places]:
 
 def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> str:
     """A bound choice between plain names, all in sight."""
-    return st.segmented_control(
+    default = str(settings.pop("default", getattr(DEFAULTS, name, None)))
+    if st.session_state.get(name, default) is None:
+        st.session_state[name] = default
+    chosen = st.segmented_control(
         story.LABELS[name],
         [str(option) for option in options],
-        default=str(settings.pop("default", getattr(DEFAULTS, name, None))),
+        default=default,
         required=True,
         key=name,
         bind="query-params",
         help=story.HELP.get(name),
         **settings,
     )
+    if chosen is None:  # the address says `name=`, which Streamlit takes for a choice of nothing
+        st.rerun()
+    return chosen
 
 
 def whole_number(name: str, low: int, high: int, **settings: Any) -> int | None:
     """A bound number that stays between its bounds when they move. None is a value where it is the default."""
     default = getattr(DEFAULTS, name, 1)
-    if st.session_state.get(name) is not None:
-        st.session_state[name] = min(max(st.session_state[name], low), high)
+    now = st.session_state.get(name)
+    if now is not None and not low <= now <= high:
+        st.session_state[name] = min(max(now, low), high)
     return st.number_input(
         story.LABELS[name],
         low,
@@ -78,10 +86,19 @@ def whole_number(name: str, low: int, high: int, **settings: Any) -> int | None:
         default if default is None else min(max(default, low), high),
         step=1,
         key=name,
-        bind="query-params",
+        bind=_bind(name),
         help=story.HELP.get(name),
         **settings,
     )
+
+
+def _bind(name: str) -> Literal["query-params"] | None:
+    """No binding on a first run with infinity in the address: of all nonsense, only there Streamlit raises."""
+    try:
+        infinite = isinf(float(st.query_params.get(name, 0)))
+    except ValueError:
+        infinite = False
+    return None if infinite and name not in st.session_state else "query-params"
 
 
 def switch(name: str, default: bool) -> bool:
