@@ -122,7 +122,8 @@ def _examples() -> None:
     def apply() -> None:
         example = EXAMPLES[st.session_state.example]
         for field in fields(example.scene):
-            st.session_state[field.name] = getattr(example.scene, field.name)
+            value = getattr(example.scene, field.name)
+            st.session_state[field.name] = str(value) if isinstance(value, StrEnum) else value
         st.session_state.update(query=example.query, head=example.head, example=None)
 
     st.pills(
