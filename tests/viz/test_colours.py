@@ -3,9 +3,11 @@
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from viz.colours import DIVERGING, ROLES, SEQUENTIAL, between, ink_on
+from viz.heatmaps import focus
 
 THEME = tomllib.loads((Path(__file__).parents[2] / ".streamlit" / "config.toml").read_text())["theme"]
 THEMES = ("light", "dark")
@@ -59,6 +61,18 @@ def test_ink_is_the_more_readable_of_the_two_and_readable(theme: str, name: str)
     for colour in (between(scale, n / 300) for n in range(301)):
         assert contrast(ink_on(colour), colour) >= 4.2
         assert contrast(ink_on(colour), colour) >= max(contrast(ink, colour) for ink in ("#14161c", "#ffffff")) - 0.1
+
+
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("name", SCALES)
+def test_numbers_in_the_cells_of_a_figure_are_readable(theme: str, name: str) -> None:
+    """Figures change ink at one share for both themes: 3.2 at the worst place, and each number has a halo besides."""
+    paint = {"#000037": "#262730" if theme == "light" else "#fafafa", "#000038": THEME[theme]["backgroundColor"]}
+    for share in np.linspace(0, 1, 201):
+        value, end = (share, 1.0) if name == "sequential" else (2 * share - 1, 1.0)
+        figure = focus(np.array([[value, end]], np.float32), ["q"], ["k", "l"], signed=name == "diverging")
+        (ink,) = (t.textfont.color for t in figure.data if t.texttemplate and t.text[0][0].strip("\u200b"))
+        assert contrast(paint[ink], between(getattr(SCALES[name], theme), share)) >= 3.2
 
 
 @pytest.mark.parametrize("theme", THEMES)

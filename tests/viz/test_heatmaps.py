@@ -77,6 +77,8 @@ def test_every_cell_is_read_as_its_query_and_key(shape: tuple[int, int, int]) ->
 def test_maps_lie_apart_inside_the_axes_and_the_first_query_is_on_top(shape: tuple[int, int, int]) -> None:
     heads, high, wide = shape
     figure = head_grid(noise(*shape), names("q", high), names("k", wide), signed=True)
+    places = [(trace.y0, trace.x0) for trace in maps(figure)]
+    assert places == sorted(places)  # heads are read like words: along a line, then down
     left, right = figure.layout.xaxis.range
     bottom, top = figure.layout.yaxis.range
     assert bottom > top
@@ -245,7 +247,7 @@ def test_numbers_in_the_cells_are_the_values(shape: tuple[int, int], signed: boo
 
 
 def test_numbers_without_room_are_left_out() -> None:
-    for values in (shares(17, 17), np.full((12, 12), -1234.56, np.float32)):
+    for values in (shares(17, 17), np.eye(17), np.full((12, 12), -1234.56, np.float32)):
         figure = focus(values, names("q", len(values)), names("k", len(values)), signed=True)
         assert not [trace for trace in figure.data if trace.texttemplate]
 
