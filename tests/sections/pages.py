@@ -1,0 +1,163 @@
+"""The app without a browser, and its tables of numbers read back from their HTML."""
+
+from dataclasses import dataclass, field, fields
+from html.parser import HTMLParser
+from pathlib import Path
+
+from streamlit.testing.v1 import AppTest
+
+from models.trace import QUERY_BY_KEY, Step
+from sections.choices import DEFAULTS
+from sections.scene import Attention, Mask, Scene, Source
+
+APP = str(Path(__file__).parents[2] / "app.py")
+TYPES = {"attention": Attention, "mask": Mask, "source": Source}
+
+
+def fresh(**address: object) -> AppTest:
+    """The app at an address, not yet run."""
+    page = AppTest.from_file(APP, default_timeout=30)
+    for name, value in address.items():
+        page.query_params[name] = value if isinstance(value, list) else str(value)
+    return page
+
+
+def opened(**address: object) -> AppTest:
+    """The app, opened at an address."""
+    return fresh(**address).run()
+
+
+def set_by_hand(**choices: object) -> AppTest:
+    """The app, opened plain and then set widget by widget; some appear, or reach far enough, only after others."""
+    page, left = opened(), dict(choices)
+    while left:
+        there = {name: value for name, value in left.items() if exists(page, name) and name not in ("query", "head")}
+        there = there or {name: value for name, value in left.items() if exists(page, name)}
+        assert there, f"no widget for {left}"
+        for name, value in there.items():
+            page.get_by_key(name).set_value(value)
+        page.run()
+        left = {name: value for name, value in left.items() if name not in there}
+    return page
+
+
+def exists(page: AppTest, name: str) -> bool:
+    """Whether a widget is on the page and can be used."""
+    try:
+        return not getattr(page.get_by_key(name), "disabled", False)
+    except KeyError:
+        return False
+
+
+def scene_of(page: AppTest) -> Scene:
+    """The scene that the widgets now show; a choice without a widget is the default."""
+    chosen = {one.name: state(page, one.name, getattr(DEFAULTS, one.name)) for one in fields(Scene)}
+    return Scene(**{name: TYPES.get(name, lambda same: same)(value) for name, value in chosen.items()})
+
+
+def state(page: AppTest, name: str, default: object = None) -> object:
+    """What a widget holds."""
+    return page.session_state[name] if name in page.session_state else default
+
+
+def html(page: AppTest) -> list[str]:
+    """Every piece of HTML but the style."""
+    return [piece.proto.body for piece in page.get("html") if "<style" not in piece.proto.body]
+
+
+def said(page: AppTest) -> str:
+    """The sentence of the walk, as a reader reads it."""
+    return next(text_of(piece) for piece in html(page) if 'class="say"' in piece)
+
+
+def shown_step(page: AppTest) -> Step:
+    """The step that the maps show."""
+    assert page.session_state.step in QUERY_BY_KEY
+    return Step(page.session_state.step)
+
+
+@dataclass
+class Cell:
+    """One cell of a table. numbers: as written, those of a strip from its words; exact: as hovering shows them."""
+
+    text: str = ""
+    numbers: list[str] = field(default_factory=list)
+    exact: list[str] = field(default_factory=list)
+    tokens: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Table:
+    """A table of the walk, or of the vectors."""
+
+    caption: str = ""
+    head: list[Cell] = field(default_factory=list)
+    rows: list[list[Cell]] = field(default_factory=list)
+    foot: list[Cell] = field(default_factory=list)
+
+
+class _Reader(HTMLParser):
+    VOID = {"meta", "br", "img", "hr", "input", "link", "wbr"}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tables: list[Table] = []
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.cell: Cell | None = None
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.tags.append((tag, given))
+        if tag not in self.VOID:
+            self.open.append(tag)
+        classes = (given.get("class") or "").split()
+        if tag == "table":
+            self.tables.append(Table())
+        elif tag == "tr" and "tbody" in self.open:
+            self.tables[-1].rows.append([])
+        elif tag in ("th", "td") and "table" in self.open:
+            table, self.cell = self.tables[-1], Cell()
+            row = table.head if "thead" in self.open else table.foot if "tfoot" in self.open else table.rows[-1]
+            row.append(self.cell)
+        elif self.cell is not None and "strip" in classes:
+            self.cell.numbers += given["aria-label"].rpartition(": ")[2].split(", ")
+        elif self.cell is not None and tag == "i" and "title" in given:
+            self.cell.exact.append(given["title"])
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-1:]}"
+        self.open.pop()
+        if tag in ("th", "td"):
+            self.cell = None
+
+    def handle_data(self, data):
+        self.words.append(data)
+        if self.tables and self.open[-1:] == ["caption"]:
+            self.tables[-1].caption += data
+        if self.cell is not None:
+            self.cell.text += data
+            if self.open[-1] == "i":
+                self.cell.numbers.append(data)
+            if self.open[-1] == "bdi":
+                self.cell.tokens.append(data)
+
+
+def read(markup: str) -> _Reader:
+    """HTML, parsed; fails where an element is closed that was not open, or never closed."""
+    reader = _Reader()
+    reader.feed(markup)
+    reader.close()
+    assert not reader.open
+    return reader
+
+
+def text_of(markup: str) -> str:
+    """The words of HTML."""
+    return "".join(read(markup).words)
+
+
+def tables(page: AppTest) -> dict[str, Table]:
+    """Every table by its caption."""
+    return {table.caption: table for piece in html(page) for table in read(piece).tables}
