@@ -27,14 +27,16 @@ def hide(scaled: Tensor, visible: Tensor | None) -> Tensor:
     `scaled` is `... query key`; `visible` is boolean and broadcasts to it, True where a query may
     look, None where it may look everywhere.
     """
-    return scaled if visible is None else scaled.masked_fill(~visible, -math.inf)
+    return scaled if visible is None else torch.where(visible, scaled, -math.inf)
 
 
 def normalise(masked: Tensor) -> Tensor:
     """Softmax over the keys; a query that sees no key gets zeros where softmax would give 0/0 = NaN."""
     weights = masked.softmax(dim=-1)
-    sees_nothing = masked.amax(dim=-1, keepdim=True) == -math.inf
-    return weights.masked_fill(sees_nothing, 0.0) if sees_nothing.any() else weights
+    if not weights[..., :1].isnan().any():  # 0/0 fills its whole row, so one column tells
+        return weights
+    sees_nothing = masked.amax(dim=-1, keepdim=True) == -math.inf  # a NaN of the input's own stays
+    return weights.masked_fill(sees_nothing, 0.0)
 
 
 def mix(weights: Tensor, v: Tensor) -> Tensor:

@@ -7,10 +7,10 @@ import regex
 PAD = "[PAD]"
 
 _MARKS = r"[.,!?;:…。，！？；：、،؛؟]+"  # ends a sentence or a clause
-_SOLO = r"[\p{Han}\p{Hiragana}\p{Katakana}]"  # stands for a word, in scripts that write no spaces
+_SOLO = r"[\p{Han}\p{Hiragana}\p{Katakana}]\p{M}*"  # stands for a word, in scripts that write no spaces
 _SPECIAL = r"\[[A-Z]+\]"  # [PAD] and its kind
-_END = rf"{_MARKS}(?=\s|$|{_SOLO})"
-_WORD = regex.compile(rf"{_SPECIAL}|{_END}|{_SOLO}|(?:(?!{_END}|{_SOLO})\S)+")
+_END = rf"{_MARKS}(?=$|{_SOLO})"
+_WORD = regex.compile(rf"{_SPECIAL}|{_END}|{_SOLO}|(?:(?!{_END}|{_SOLO}).)+")
 _CHARACTER = regex.compile(rf"{_SPECIAL}|\X")
 
 
@@ -20,13 +20,16 @@ def words(text: str) -> list[str]:
     A Han or Kana character is a word, since those scripts write no spaces. Tokens are in Unicode
     normal form C, so that one word typed in two ways is one token.
     """
-    return _WORD.findall(unicodedata.normalize("NFC", text))
+    return _pieces(_WORD, text)
 
 
 def characters(text: str) -> list[str]:
     """What a reader calls a character (Unicode's grapheme clusters), spaces left out; `[PAD]` stays whole."""
-    pieces = _CHARACTER.findall(unicodedata.normalize("NFC", text))
-    return [piece for piece in pieces if not piece.isspace()]
+    return _pieces(_CHARACTER, text)
+
+
+def _pieces(pattern: regex.Pattern[str], text: str) -> list[str]:
+    return [piece for run in unicodedata.normalize("NFC", text).split() for piece in pattern.findall(run)]
 
 
 SPLITTERS = {"words": words, "characters": characters}

@@ -1,0 +1,131 @@
+"""The attention of each source document as a config of the one module, with what differs from the paper.
+
+The paper is Vaswani et al. 2017: heads of embed_dim / num_heads, no bias, an output projection,
+scores times 1/√head_dim.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from models.multi_head import AttentionConfig
+
+MakeConfig = Callable[..., AttentionConfig]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """One document's attention.
+
+    title, source, remark: for a reader; the remark says what differs from the paper.
+    config: `config(embed_dim, num_heads=1, head_dim=None, kdim=None, vdim=None)` gives the `AttentionConfig`;
+        sizes that the document does not let one choose are ignored.
+    one_head: whether the document has a single head. two_sequences: whether it is about cross-attention.
+    """
+
+    title: str
+    source: str
+    remark: str
+    config: MakeConfig
+    one_head: bool = False
+    two_sequences: bool = False
+
+
+def _plain(embed_dim: int, num_heads: int = 1, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
+    return AttentionConfig(embed_dim, output_projection=False, scale=1.0, projections=False)
+
+
+def _single_head(embed_dim: int, num_heads: int = 1, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
+    return AttentionConfig(embed_dim, output_projection=False)
+
+
+def _multi_head(embed_dim: int, num_heads: int = 8, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
+    return AttentionConfig(embed_dim, num_heads, head_dim, kdim, vdim)
+
+
+def _cross(embed_dim: int, num_heads: int = 8, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
+    return AttentionConfig(
+        embed_dim, num_heads, head_dim, kdim, vdim, bias=True, output_projection=False, scale=embed_dim**-0.5
+    )
+
+
+def _unify_heads(embed_dim: int, num_heads: int = 4, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
+    return AttentionConfig(embed_dim, num_heads, scale=embed_dim**-0.5)
+
+
+def _torch(embed_dim: int, num_heads: int = 8, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
+    return AttentionConfig(embed_dim, num_heads, kdim=kdim, vdim=vdim, bias=True)
+
+
+def _tensorflow(embed_dim: int, num_heads: int = 8, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
+    width = head_dim or embed_dim // num_heads
+    return AttentionConfig(
+        embed_dim,
+        num_heads,
+        head_dim,
+        kdim,
+        vdim,
+        bias=True,
+        output_projection=num_heads * width != embed_dim,
+        scale=embed_dim**-0.5,
+        projection_activation="relu",
+    )
+
+
+RECIPES: Mapping[str, Recipe] = MappingProxyType(
+    {
+        "plain": Recipe(
+            title="No parameters at all",
+            source="Self-attention from first principles, step 0",
+            remark="softmax(X Xᵀ) X: no matrices, no scaling. Every token looks mostly at itself, "
+            "since no vector points along another as well as along its own.",
+            config=_plain,
+            one_head=True,
+        ),
+        "single_head": Recipe(
+            title="Single head",
+            source="Einsum-style self-attention notes",
+            remark="As the paper’s scaled dot-product attention; the projections are one fused matrix, "
+            "there is no bias and no output projection.",
+            config=_single_head,
+            one_head=True,
+        ),
+        "multi_head": Recipe(
+            title="Multi-head",
+            source="Einsum-style self-attention notes; Vaswani et al. 2017",
+            remark="The paper’s own: no bias, W_O at the end, scores divided by √head_dim. "
+            "head_dim may be chosen freely here; the paper fixes it to embed_dim / heads.",
+            config=_multi_head,
+        ),
+        "cross": Recipe(
+            title="Cross-attention",
+            source="Notes on self- and cross-attention",
+            remark="Divides by √embed_dim, the whole width; the paper divides by √head_dim. "
+            "So scores are smaller here and weights more even. Biases, but no output projection. "
+            "As printed it needs both texts equally long; here they need not be.",
+            config=_cross,
+            two_sequences=True,
+        ),
+        "unify_heads": Recipe(
+            title="Heads unified",
+            source="Self-attention from first principles, the full module",
+            remark="The text says divide by √(embed_dim / heads), as the paper does; its code divides by √embed_dim, "
+            "and so does this recipe. The weights come out more even.",
+            config=_unify_heads,
+        ),
+        "torch": Recipe(
+            title="torch.nn.MultiheadAttention",
+            source="PyTorch",
+            remark="The paper’s, with a bias in every projection. embed_dim must divide by heads, "
+            "and head_dim, the width of values and of the output follow from them.",
+            config=_torch,
+        ),
+        "tensorflow": Recipe(
+            title="TensorFlow 1 code",
+            source="Code beside a walk-through of the Illustrated Transformer",
+            remark="ReLU and a bias after each projection, so no q, k or v is ever negative; divides by √embed_dim; "
+            "W_O only where heads × head_dim is not already embed_dim. The paper has no ReLU here.",
+            config=_tensorflow,
+        ),
+    }
+)
