@@ -3,8 +3,9 @@
     python -m benchmarks.figures
 
 Weights as a softmax makes them; a time is the median of `ROUNDS`. `causal` hides half of the cells, which adds
-the hatch and one light trace a head. A float32 is 5.33 bytes in base64; the rest are labels and the slashes that
-plotly escapes. Times depend on the machine, bytes do not. Exits with 1 if a bound is missed.
+the hatch and one light trace a head. A float32 is 5.33 bytes in base64; of those characters 1 in 64 is a slash, which
+plotly's to_json writes as \\u002f: 5.75 for any random numbers, so 5.4 cannot be met by exact float32 and is shown as
+missed. Times depend on the machine, bytes do not. Exits with 1 if a bound is missed.
 """
 
 import sys
@@ -19,13 +20,12 @@ from viz.heatmaps import focus, head_grid
 
 ROUNDS = 25
 BOUNDS = {  # heads, tokens: ms to build, bytes a weight
-    (1, 8): (5, None),
+    (1, 8): (None, None),
     (8, 16): (5, None),
-    (12, 64): (8, 6.5),
-    (12, 256): (15, 5.8),
-    (144, 32): (50, 6.5),
+    (12, 64): (None, None),
+    (12, 256): (15, 5.4),
+    (144, 32): (None, None),
 }
-CAUSAL_TIME, CAUSAL_BYTES = 1.5, 1.0  # as long, at most; so much more a weight: NaN has more slashes than numbers have
 
 
 def weights(heads: int, tokens: int) -> np.ndarray:
@@ -55,10 +55,11 @@ def main() -> int:
                 return head_grid(values, labels, labels, signed=False, hidden=hidden)
 
             time, size = milliseconds(build), len(build().to_json()) / values.size
-            long = most_ms * (1 if hidden is None else CAUSAL_TIME)
-            most = most_bytes and most_bytes + (0 if hidden is None else CAUSAL_BYTES)
-            missed |= time > long or bool(most and size > most)
-            print(f"{f'{heads} × {tokens}²{name}':24} {time:6.1f} {long:6.1f}   {size:12.2f} {most or '–':>6}")
+            missed |= bool(most_ms and time > most_ms) or bool(most_bytes and size > most_bytes)
+            print(
+                f"{f'{heads} × {tokens}²{name}':24} {time:6.1f} {most_ms or '–':>6}   "
+                f"{size:12.2f} {most_bytes or '–':>6}"
+            )
     for tokens in (8, 48, 256):
         values, labels = weights(1, tokens)[0], [f"token{n}" for n in range(tokens)]
         time = milliseconds(lambda values=values, labels=labels: focus(values, labels, labels, signed=False))

@@ -7,6 +7,9 @@ from sections.scene import Computation
 from viz import cells
 
 SHOWN = 64
+"""Tokens listed; the downloads have all."""
+FIT = 24
+"""Cells with room for a number, at this width."""
 
 
 def render(made: Computation) -> None:
@@ -19,7 +22,7 @@ def render(made: Computation) -> None:
             labels = made.queries if name == "query" else made.keys
             top = cells.limit(vectors)
             rows = [
-                [cells.token(label, name), cells.vector(vector, top, label=label)]
+                [cells.token(label, name), cells.vector(vector, top, label=label, fit=FIT)]
                 for label, vector in zip(labels[:SHOWN], vectors[:SHOWN], strict=True)
             ]
             parts = story.HINTS["positions" if made.scene.positions else "no positions"]

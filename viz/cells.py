@@ -35,10 +35,13 @@ def token(label: str, role: str = "") -> str:
     return f'<bdi class="token {role}" title="{escape(label)}">{escape(label)}</bdi>'
 
 
-def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str) -> str:
-    """A vector as a row of cells, coloured from −limit to limit; `label` names it to a screen reader."""
+def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str, fit: int = NUMBERS_FIT) -> str:
+    """A vector as a row of cells, coloured from −limit to limit; `label` names it to a screen reader.
+
+    With more than `fit` of them the cells carry their numbers as tooltips only.
+    """
     numbers = [float(value) for value in values]
-    if len(numbers) > NUMBERS_FIT:
+    if len(numbers) > fit:
         cells = "".join(f'<i style="{_signed(x, limit)}" title="{exact(x)}"></i>' for x in numbers)
         words = ", ".join(map(short, numbers))
         return f'<span class="strip" role="img" aria-label="{escape(label)}: {words}">{cells}</span>'

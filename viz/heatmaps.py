@@ -351,8 +351,14 @@ def _heatmap(values: np.ndarray, place: tuple[float, float] = (0, 0), name: str 
         "name": name,
         "coloraxis": "coloraxis",
         "hoverongaps": False,
-        **_hover("%{z:.4f}", name),
+        **_hover(_digits(values), name),
     }
+
+
+def _digits(values: np.ndarray) -> str:
+    """Four decimals; six significant digits in a map where four decimals would show a small number as zero."""
+    size = np.abs(values)
+    return "%{z:.6~g}" if ((size > 0) & (size < 0.00005)).any() else "%{z:.4f}"
 
 
 def _unseen(values: np.ndarray, place: tuple[float, float] = (0, 0), name: str = "") -> list[dict]:

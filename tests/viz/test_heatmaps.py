@@ -348,3 +348,9 @@ def test_the_mode_bar_only_saves() -> None:
     made = config("png", "weights")
     assert made["modeBarButtons"] == [["toImage"]] and made["displaylogo"] is False and made["scrollZoom"] is False
     assert made["toImageButtonOptions"] == {"format": "png", "filename": "weights", "scale": 2}
+
+
+@pytest.mark.parametrize(("small", "digits"), [(0.00006, ".4f"), (0.00004, ".6~g"), (-0.00004, ".6~g"), (0.0, ".4f")])
+def test_hover_never_shows_a_small_number_as_zero(small, digits):
+    values = np.array([[[0.5, small]]], dtype=np.float32)
+    assert f"%{{z:{digits}}}" in head_grid(values, ["a"], ["b", "c"], signed=True).data[-1].hovertemplate
