@@ -1,0 +1,86 @@
+"""Attention worked out once more, slowly and in float64, from a computation's matrices and inputs alone."""
+
+import math
+
+import numpy as np
+
+from models.tokens import PAD
+from sections.scene import Computation, Mask, Scene, Source
+from viz.numbers import exact, percent, short
+
+
+def sees(scene: Scene, query: int, key: int, token: str) -> bool:
+    """Whether a query may look at a key; both counted from 0."""
+    if token == PAD and (scene.padding or scene.mask is Mask.PADDING):
+        return False
+    if scene.mask is Mask.CAUSAL:
+        return key <= query
+    if scene.mask is Mask.WINDOW:
+        return -scene.width <= key - query <= scene.width
+    if scene.mask is Mask.PREFIX:
+        return key < scene.length or key <= query
+    return True
+
+
+def work_out(made: Computation, head: int, query: int) -> dict[str, np.ndarray]:
+    """Every number of the walk of one query in one head, and `adds`, `blends`, `output` of all heads."""
+    each = [_one_head(made, h, query) for h in range(made.scene.num_heads)]
+    blends = np.array([one["z"] for one in each])
+    if made.layer.config.output_projection:
+        matrix = made.layer.to_output.weight.double().numpy()
+        size = blends.shape[1]
+        adds = np.array([matrix[:, h * size : (h + 1) * size] @ z for h, z in enumerate(blends)])
+        output = matrix @ np.concatenate(list(blends))
+    else:
+        adds = output = blends[0]
+        adds = adds[None]
+    return each[head] | {"blends": blends, "adds": adds, "output": output}
+
+
+def _one_head(made: Computation, head: int, query: int) -> dict[str, np.ndarray]:
+    scene, layer = made.scene, made.layer
+    inputs = {name: vectors.double().numpy() for name, vectors in made.inputs.items()}
+    x, keys = inputs["query"], inputs.get("key", inputs["query"])
+    values = inputs.get("value", keys)
+    size = layer.to_q.weight.shape[0] // scene.num_heads
+    rows = slice(head * size, (head + 1) * size)
+    w_q, w_k, w_v = (linear.weight.double().numpy()[rows] for linear in (layer.to_q, layer.to_k, layer.to_v))
+    q = w_q @ x[query]
+    k = np.array([w_k @ key for key in keys])
+    v = np.array([w_v @ value for value in values])
+    scores = np.array([sum(a * b for a, b in zip(q, key, strict=True)) for key in k])
+    divisor = 8 if scene.source is Source.WORKED_EXAMPLE else math.sqrt(size)
+    scaled = scores / divisor if scene.scale else scores
+    tokens = (scene.split("context") if "key" in inputs else scene.split("text"))[: len(keys)]
+    visible = [sees(scene, query, i, token) for i, token in enumerate(tokens)]
+    masked = np.where(visible, scaled, -np.inf)
+    largest = max(masked) if any(visible) else 0.0
+    exponentials = np.array([math.exp(s - largest) if seen else 0.0 for s, seen in zip(scaled, visible, strict=True)])
+    total = exponentials.sum()
+    weights = exponentials / total if total else exponentials
+    weighted = weights[:, None] * v
+    return {
+        "x": x[query], "q": q, "k": k, "v": v, "scores": scores, "scaled": scaled, "masked": masked,
+        "exponentials": exponentials, "total": total, "weights": weights, "weighted": weighted, "z": weighted.sum(0),
+    }  # fmt: skip
+
+
+def ways(value: float, write=short) -> set[str]:
+    """How a number may be written that float32 knows to a few parts in 100,000, and no further off than that."""
+    off = 2e-5 * (1 + abs(value)) if math.isfinite(value) else 0.0
+    near = {value - off, value, value + off, float(np.float32(value))}
+    if math.isfinite(value) and abs(value - round(value)) <= off:
+        near.add(float(round(value)))
+    return {write(x) for x in near if write is not percent or 0 <= x}
+
+
+def agree(written: list[str], values, write=short) -> bool:
+    """Whether numbers as written on the page are those values, in order."""
+    values = np.ravel(values).tolist()
+    assert len(written) == len(values), f"{len(written)} numbers on the page, {len(values)} wanted"
+    off = [(text, value) for text, value in zip(written, values, strict=True) if text not in ways(value, write)]
+    assert not off, f"on the page, and wanted: {off}"
+    return True
+
+
+__all__ = ["agree", "exact", "percent", "sees", "short", "ways", "work_out"]
