@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from threading import Lock
 
 import streamlit as st
 import torch
@@ -22,6 +23,8 @@ MAX_WEIGHTS = 2**21
 """Heads × queries × keys: four such arrays are 32 MB, and the drawing stays fluent."""
 MAX_HEADS = 16
 MAX_WIDTH = 512
+
+_DRAWING = Lock()  # torch has one generator for all visitors; a seed holds only while nobody else draws
 
 
 class Source(StrEnum):
@@ -121,7 +124,9 @@ def compute(scene: Scene) -> Computation:
     if weights > MAX_WEIGHTS:
         raise Refused("text", story.too_many_weights(scene.num_heads, len(queries), len(keys), MAX_WEIGHTS))
     inputs = _inputs(scene, queries, keys)
-    layer = _layer(scene).requires_grad_(False)
+    with _DRAWING, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(scene.seed)
+        layer = _layer(scene).requires_grad_(False)
     visible = _visible(scene, len(queries), keys)
     trace = layer.trace(*(tensor[None] for tensor in inputs.values()), visible=visible)
     return Computation(
@@ -171,9 +176,7 @@ def _layer(scene: Scene) -> MultiHeadAttention:
         vdim=scene.vdim if cross else None,
         scale=None if scene.scale else 1.0,
     )
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(scene.seed)
-        return MultiHeadAttention(config)
+    return MultiHeadAttention(config)
 
 
 def _visible(scene: Scene, queries: int, keys: list[str]) -> Tensor | None:
