@@ -157,7 +157,6 @@ HEADINGS = {
     "head": "head {head}",
     "heads": "Every head at once",
     "focus": "Head {head}, close up",
-    "walk": "One query, step by step",
     "sentence": "Pick a token: it becomes the query",
     "together": "The heads together",
     "chain": "The same for every query at once",
