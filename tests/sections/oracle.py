@@ -1,6 +1,7 @@
 """Attention worked out once more, slowly and in float64, from a computation's matrices and inputs alone."""
 
 import math
+import re
 
 import numpy as np
 
@@ -65,22 +66,24 @@ def _one_head(made: Computation, head: int, query: int) -> dict[str, np.ndarray]
     }  # fmt: skip
 
 
-def ways(value: float, write=short) -> set[str]:
-    """How a number may be written that float32 knows to a few parts in 100,000, and no further off than that."""
+def fits(text: str, value: float, write=short) -> bool:
+    """Whether a text is how that number is written, give or take what float32 cannot know."""
     off = 2e-5 * (1 + abs(value)) if math.isfinite(value) else 0.0
     near = {value - off, value, value + off, float(np.float32(value))}
     if math.isfinite(value) and abs(value - round(value)) <= off:
         near.add(float(round(value)))
-    return {write(x) for x in near if write is not percent or 0 <= x}
+    if text in {write(x) for x in near if write is not percent or x >= 0}:
+        return True
+    decimals = {short: 2, exact: 4}.get(write)
+    if decimals is None or not re.fullmatch(rf"−?\d+\.\d{{{decimals}}}", text):
+        return False
+    return abs(float(text.replace("−", "-")) - value) <= off + 0.5 * 10**-decimals
 
 
 def agree(written: list[str], values, write=short) -> bool:
     """Whether numbers as written on the page are those values, in order."""
     values = np.ravel(values).tolist()
     assert len(written) == len(values), f"{len(written)} numbers on the page, {len(values)} wanted"
-    off = [(text, value) for text, value in zip(written, values, strict=True) if text not in ways(value, write)]
+    off = [(text, value) for text, value in zip(written, values, strict=True) if not fits(text, value, write)]
     assert not off, f"on the page, and wanted: {off}"
     return True
-
-
-__all__ = ["agree", "exact", "percent", "sees", "short", "ways", "work_out"]

@@ -8,8 +8,9 @@ from hypothesis import given, settings, strategies as st
 
 from sections import arithmetic, story
 from sections.scene import Attention, Computation, Mask, Refused, Scene, Source, compute
-from tests.sections.oracle import agree, exact, percent, short, ways, work_out
+from tests.sections.oracle import agree, fits, work_out
 from tests.sections.pages import Cell, Table, opened, read, tables
+from viz.numbers import exact, percent, short
 
 NAMES = ("query", "scores", "masked", "weights", "context", "together")
 LONG = " ".join(f"word{n}" for n in range(20))
@@ -41,7 +42,7 @@ def check(cells: list[Cell], values) -> None:
     values = np.ravel(values)
     agree(numbers(cells), values)
     for text, value in zip(closer(cells), values.tolist(), strict=True):
-        assert text == "hidden" if value == -np.inf else text in ways(value, exact)
+        assert text == "hidden" if value == -np.inf else fits(text, value, exact)
 
 
 def holds(made: Computation, head: int, query: int) -> None:
@@ -64,7 +65,7 @@ def holds(made: Computation, head: int, query: int) -> None:
     for place, name in ((1, "scores"), (2, "scaled"), (3, "masked")):
         check(column(table, place), wanted[name])
     divisor = 8 if made.scene.source is Source.WORKED_EXAMPLE else len(wanted["q"]) ** 0.5
-    assert table.head[2].text in {f"÷ {text}" for text in ways(divisor if made.scene.scale else 1)}
+    assert fits(table.head[2].text.removeprefix("÷ "), divisor if made.scene.scale else 1)
 
     table = drawn["weights"]
     assert [cell.tokens for cell in column(table, 0)] == [[key] for key in keys]
@@ -72,7 +73,7 @@ def holds(made: Computation, head: int, query: int) -> None:
     agree(numbers(column(table, 3)), wanted["weights"])
     for cell, value in zip(column(table, 3), wanted["weights"].tolist(), strict=True):
         four, share = cell.exact[0].split(" = ")
-        assert four in ways(value, exact) and share in ways(value, percent)
+        assert fits(four, value, exact) and fits(share, value, percent)
     assert table.head[2].text.removeprefix("÷ ") == table.foot[1].text
     agree([table.foot[1].text, table.foot[3].text], [wanted["total"], wanted["weights"].sum()])
 
