@@ -1,7 +1,8 @@
-"""Every table, one after the other: `python -m benchmarks`."""
+"""Every table, one after the other, each in a process of its own: `python -m benchmarks`."""
 
-from benchmarks import figures, page, trace
+import subprocess
+import sys
 
-for benchmark in (trace, figures, page):
-    benchmark.main()
-    print()
+for name in ("trace", "figures", "page"):
+    subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False)
+    print(flush=True)

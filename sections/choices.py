@@ -1,6 +1,6 @@
 """The widgets. Each owns its value and is bound to the address under its own name."""
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from enum import StrEnum
 from math import isinf
 from typing import Any, Literal, NamedTuple
@@ -8,10 +8,11 @@ from typing import Any, Literal, NamedTuple
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from models.recipes import RECIPES
 from models.tokens import SPLITTERS
 from sections import story
 from sections.examples import EXAMPLES
-from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scene, Source
+from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scale, Scene, Source
 
 DEFAULTS = Scene()
 
@@ -32,7 +33,8 @@ def choose() -> tuple[Scene, Look, Places]:
     """Every choice but step, head and query, and where to put what must be said of one."""
     top, examples, row, below = (st.container(gap="xsmall") for _ in range(4))
     with row, st.container(horizontal=True, vertical_alignment="bottom"):
-        attention = Attention(one_of("attention", Attention))
+        governed = _governed(_asked_recipe())
+        attention = Attention(one_of("attention", Attention, default=governed["attention"]))
         mask = Mask(one_of("mask", Mask))
         chosen: dict[str, Any] = {"attention": attention, "mask": mask}
         if mask is Mask.WINDOW:
@@ -138,9 +140,9 @@ def _examples() -> None:
 
 def _more(scene: Scene) -> dict[str, Any]:
     chosen: dict[str, Any] = {"tokens": one_of("tokens", list(SPLITTERS))}
-    source = _source(Scene(**{field.name: getattr(scene, field.name) for field in fields(scene)} | chosen))
-    drawn = source is Source.RANDOM
-    chosen["source"] = source
+    chosen["recipe"] = _recipe(replace(scene, recipe=_asked_recipe()))
+    chosen["source"] = _source(replace(scene, **chosen))
+    drawn = chosen["source"] is Source.RANDOM
     chosen["embed_dim"] = whole_number("embed_dim", 1, MAX_WIDTH, disabled=not drawn)
     chosen["seed"] = whole_number("seed", 0, 10**6, disabled=not drawn)
     chosen["head_dim"] = whole_number(
@@ -149,20 +151,66 @@ def _more(scene: Scene) -> dict[str, Any]:
     if scene.attention is Attention.CROSS:
         for name in ("kdim", "vdim"):
             chosen[name] = whole_number(name, 1, MAX_WIDTH, placeholder=story.PLACEHOLDERS[name])
-    for name in ("scale", "positions", "padding"):
+    if scene.num_heads > 1:
+        chosen["kv_heads"] = _kv_heads(scene.num_heads)
+    chosen["scale"] = Scale(one_of("scale", Scale, default=_governed(chosen["recipe"])["scale"]))
+    for name in ("positions", "padding"):
         chosen[name] = switch(name, getattr(DEFAULTS, name))
     return chosen
+
+
+def _kv_heads(heads: int) -> int:
+    """From a key–value head for every head down to one for all of them."""
+    shares = [str(n) for n in range(heads, 0, -1) if heads % n == 0]
+    if st.session_state.get("kv_heads", shares[0]) not in shares:
+        st.session_state.kv_heads = shares[0]
+    return int(
+        st.select_slider(
+            story.LABELS["kv_heads"], shares, shares[0], key="kv_heads", bind="query-params", help=story.HELP["kv_heads"]
+        )
+    )
+
+
+def _recipe(scene: Scene) -> str:
+    def follow() -> None:
+        recipe = RECIPES[st.session_state.recipe]
+        governed = _governed(st.session_state.recipe)
+        attention = governed["attention"] if recipe.one_head or recipe.two_sequences else Attention.MULTI_HEAD
+        scale = governed["scale"]
+        st.session_state.update(attention=str(attention), scale=str(scale), source=str(Source.RANDOM), head_dim=None)
+
+    if not scene.fits_recipe:
+        st.session_state.recipe = DEFAULTS.recipe  # more heads or texts than the recipe has
+    chosen = _select("recipe", list(RECIPES), on_change=follow)
+    if not replace(scene, recipe=chosen).fits_recipe:  # on a first run the address wins; the next puts it right
+        st.rerun()
+    return chosen
+
+
+def _asked_recipe() -> str:
+    """The recipe in force before its widget is drawn: what it governs stands further up the page."""
+    asked = st.session_state.get("recipe", st.query_params.get("recipe"))
+    return asked if asked in RECIPES else DEFAULTS.recipe
+
+
+def _governed(name: str) -> dict[str, StrEnum]:
+    """The choices a recipe decides, unless they are chosen otherwise."""
+    recipe = RECIPES[name]
+    factor = recipe.config(64, 1 if recipe.one_head else 4).scale
+    scale = {None: Scale.HEAD_DIM, 1.0: Scale.NONE}.get(factor, Scale.EMBED_DIM)
+    usual = Attention.SINGLE_HEAD if recipe.one_head or name == DEFAULTS.recipe else Attention.MULTI_HEAD
+    return {"attention": Attention.CROSS if recipe.two_sequences else usual, "scale": scale}
 
 
 def _source(scene: Scene) -> Source:
     if not scene.fits_worked_example:
         st.session_state.source = str(Source.RANDOM)  # two words with one head are all that example has
-    chosen = st.selectbox(
-        story.LABELS["source"],
-        [str(source) for source in Source],
-        format_func=str,
-        key="source",
-        bind="query-params",
-        help=story.HELP["source"],
+    return Source(_select("source", [str(source) for source in Source]))
+
+
+def _select(name: str, options: list[str], **settings: Any) -> str:
+    """A bound choice between plain names, one in sight."""
+    default = options.index(str(getattr(DEFAULTS, name)))
+    return st.selectbox(
+        story.LABELS[name], options, default, key=name, bind="query-params", help=story.HELP.get(name), **settings
     )
-    return Source(chosen)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from sections.scene import Attention, Mask, Scene, Source
+from sections.scene import Attention, Mask, Scale, Scene, Source
 
 
 class Example(NamedTuple):
@@ -38,6 +38,6 @@ EXAMPLES: dict[str, Example] = {
         ),
         query=3,
     ),
-    "saturated": Example(_random("what happens without the division", embed_dim=64, scale=False)),
+    "saturated": Example(_random("what happens without the division", embed_dim=64, scale=Scale.NONE)),
     "characters": Example(_random("注意力机制", tokens="characters", attention=Attention.MULTI_HEAD, heads=2), query=2),
 }

@@ -1,6 +1,6 @@
 """The choices that change the numbers, and the one place where they become numbers."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from threading import Lock
 
@@ -12,6 +12,7 @@ from models import masks, worked_example
 from models.embedding import embed
 from models.multi_head import AttentionConfig, MultiHeadAttention
 from models.positions import sinusoidal
+from models.recipes import RECIPES
 from models.tokens import PAD, SPLITTERS
 from models.trace import AttentionTrace
 from sections import story
@@ -42,6 +43,14 @@ class Attention(StrEnum):
     CROSS = "cross"
 
 
+class Scale(StrEnum):
+    """What the scores are divided by: the square root of a width, or nothing."""
+
+    HEAD_DIM = "head_dim"
+    EMBED_DIM = "embed_dim"
+    NONE = "none"
+
+
 class Mask(StrEnum):
     """Who may look where."""
 
@@ -68,11 +77,13 @@ class Scene:
     head_dim: int | None = None
     kdim: int | None = None
     vdim: int | None = None
-    scale: bool = True
+    kv_heads: int | None = None
+    scale: Scale = Scale.HEAD_DIM
     positions: bool = False
     seed: int = 0
     tokens: str = "words"
     source: Source = Source.WORKED_EXAMPLE
+    recipe: str = "multi_head"
 
     @property
     def num_heads(self) -> int:
@@ -82,7 +93,18 @@ class Scene:
     @property
     def fits_worked_example(self) -> bool:
         """Whether the worked example, one head and two words large, has vectors for this scene."""
-        return self.attention is Attention.SINGLE_HEAD and set(self.split("text")) <= set(worked_example.WORDS)
+        alike = self.attention is Attention.SINGLE_HEAD and self.recipe == Scene.recipe
+        return alike and set(self.split("text")) <= set(worked_example.WORDS)
+
+    @property
+    def fits_recipe(self) -> bool:
+        """Whether the recipe has as many heads and sequences as are asked for."""
+        return self.attention is Attention.SINGLE_HEAD or not RECIPES[self.recipe].one_head
+
+    @property
+    def factor(self) -> float | None:
+        """What the scores are multiplied by; None is 1/√head_dim."""
+        return {Scale.HEAD_DIM: None, Scale.EMBED_DIM: self.embed_dim**-0.5, Scale.NONE: 1.0}[self.scale]
 
     def split(self, choice: str) -> list[str]:
         """The tokens of `text` or of `context`."""
@@ -164,19 +186,20 @@ def _inputs(scene: Scene, queries: list[str], keys: list[str]) -> dict[str, Tens
 
 def _layer(scene: Scene) -> MultiHeadAttention:
     if scene.source is Source.WORKED_EXAMPLE:
-        return worked_example.layer() if scene.scale else worked_example.layer(scale=1.0)
+        own = scene.scale is Scale.HEAD_DIM
+        return worked_example.layer() if own else worked_example.layer(scale=scene.factor)
     if scene.head_dim is None and scene.embed_dim % scene.num_heads:
         raise Refused("heads", story.does_not_divide(scene.embed_dim, scene.num_heads))
-    cross = scene.attention is Attention.CROSS
-    config = AttentionConfig(
-        embed_dim=scene.embed_dim,
-        num_heads=scene.num_heads,
-        head_dim=scene.head_dim,
-        kdim=scene.kdim if cross else None,
-        vdim=scene.vdim if cross else None,
-        scale=None if scene.scale else 1.0,
-    )
-    return MultiHeadAttention(config)
+    return MultiHeadAttention(_config(scene))
+
+
+def _config(scene: Scene) -> AttentionConfig:
+    widths = (scene.kdim, scene.vdim) if scene.attention is Attention.CROSS else (None, None)
+    try:
+        config = RECIPES[scene.recipe].config(scene.embed_dim, scene.num_heads, scene.head_dim, *widths)
+        return replace(config, scale=scene.factor, num_kv_heads=scene.kv_heads if scene.num_heads > 1 else None)
+    except ValueError as error:
+        raise Refused("heads", str(error)) from error
 
 
 def _visible(scene: Scene, queries: int, keys: list[str]) -> Tensor | None:

@@ -109,7 +109,9 @@ LABELS = {
     "head_dim": "head_dim: width of q, k, v per head",
     "kdim": "kdim: width of the keys’ input",
     "vdim": "vdim: width of the values’ input",
-    "scale": "Divide scores by √head_dim",
+    "kv_heads": "Key–value heads",
+    "scale": "Divide scores by the root of",
+    "recipe": "Recipe",
     "positions": "Add sinusoidal positions",
     "padding": "Also hide [PAD]",
     "seed": "Seed of vectors and weights",
@@ -129,7 +131,10 @@ HELP = {
     "source": "The worked example has vectors for two words. Random ones are drawn from the seed: "
     "the arithmetic is real, the pattern means nothing.",
     "head_dim": "Left empty it is embed_dim / heads. Given, it need not be.",
-    "scale": "Off shows why the paper divides: large scores make the softmax pick one key.",
+    "kv_heads": "As many as heads: multi-head. Fewer: grouped-query attention, neighbouring heads share keys and values. "
+    "One: multi-query attention.",
+    "scale": "The paper divides by √head_dim. With “none” large scores make the softmax pick one key.",
+    "recipe": "The attention of one source document, as settings of the same module.",
     "positions": "Without them, attention cannot tell one order of the tokens from another.",
     "padding": "Hides the keys typed as [PAD], together with whichever mask is chosen.",
     "seed": "The same token always gets the same vector; another seed draws others, and other matrices.",

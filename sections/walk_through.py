@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from models.trace import Step
 from sections import arithmetic, story
 from sections.choices import Look
-from sections.scene import Computation, Source
+from sections.scene import Computation, Scale, Source
 from viz import cells
 from viz.numbers import percent
 
@@ -79,7 +79,7 @@ def remark(made: Computation, step: Step) -> str:
     """What a step is for, or what is special about it here."""
     if step is Step.MASKED and made.visible is None:
         return story.NO_MASK
-    if step is Step.SCALED and not made.scene.scale:
+    if step is Step.SCALED and made.scene.scale is Scale.NONE:
         return story.NOT_SCALED
     if step is Step.SCALED and made.scene.source is Source.WORKED_EXAMPLE:
         return story.EIGHT
