@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from sections import attend
+from sections import attend, lab
 
 
 def floor() -> None:
@@ -13,5 +13,5 @@ def floor() -> None:
 
 
 st.set_page_config(layout="wide")
-pages = [st.Page(attend.render, title="app", default=True), st.Page(floor, title="floor", url_path="floor")]
-st.navigation(pages, position="hidden").run()
+app = st.Page(lambda: lab.draw(attend.render), title="app", url_path="app", default=True)
+st.navigation([app, st.Page(floor, title="floor", url_path="floor")], position="hidden").run()

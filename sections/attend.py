@@ -3,26 +3,12 @@
 import streamlit as st
 
 from models.trace import QUERY_BY_KEY, Step
-from sections import chain, focus, heads, sentence, story, take_away, vectors, walk_through
-from sections.choices import Look, Places, choose, one_of, whole_number
-from sections.scene import MAX_TOKENS, Computation, Refused, compute
-from viz.cells import STYLE
+from sections import chain, focus, heads, sentence, take_away, vectors, walk_through
+from sections.choices import Look, one_of, whole_number
+from sections.scene import Computation
 
 
-def render() -> None:
-    """The whole page, top to bottom."""
-    st.html(f'{STYLE}<div class="title"><h1>{story.TITLE}</h1><p>{story.TAGLINE}</p></div>')
-    scene, look, places = choose()
-    try:
-        made = compute(scene)
-    except Refused as refusal:
-        places[refusal.choice].error(refusal.reason)
-        return
-    _remark(made, places)
-    _draw(made, look)
-
-
-def _draw(made: Computation, look: Look) -> None:
+def render(made: Computation, look: Look) -> None:
     """Every view of one computation. Only what follows the query is drawn again when it changes."""
     top = st.container()
     left, right = st.columns([5, 7], gap="large")
@@ -51,14 +37,3 @@ def _ask(made: Computation, look: Look, head: int, walk: walk_through.Frame) -> 
     with room:
         sentence.render(made, head, query)
     walk_through.fill(walk, made, look, head, query)
-
-
-def _remark(made: Computation, places: Places) -> None:
-    """What must be said of a scene that can be drawn."""
-    places["source"].caption(story.SOURCES[made.scene.source].format(seed=made.scene.seed))
-    for choice in ("text", "context"):
-        count = len(made.scene.split(choice))
-        if choice in places and count > MAX_TOKENS:
-            places[choice].warning(story.too_many_tokens(count, MAX_TOKENS))
-    if made.visible is not None and (blind := int((~made.visible).all(dim=-1).sum())):
-        places["mask"].warning(story.blind_queries(blind))

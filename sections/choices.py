@@ -113,11 +113,15 @@ def _texts(cross: bool) -> tuple[dict[str, str], Places]:
     texts, places = {}, {}
     for name, column in zip(names, st.columns(len(names)), strict=True):
         with column:
-            label = story.LABELS["text of queries" if cross and name == "text" else name]
-            default = getattr(DEFAULTS, name)
-            texts[name] = st.text_input(label, default, key=name, bind="query-params", live="300ms") or ""
+            texts[name] = text(name, "text of queries" if cross and name == "text" else name)
             places[name] = st.container()
     return texts, places
+
+
+def text(name: str, label: str = "") -> str:
+    """A bound line of text that follows the typing."""
+    label = story.LABELS[label or name]
+    return st.text_input(label, getattr(DEFAULTS, name), key=name, bind="query-params", live="300ms") or ""
 
 
 def _examples() -> None:

@@ -102,6 +102,11 @@ class Scene:
         return self.attention is Attention.SINGLE_HEAD or not RECIPES[self.recipe].one_head
 
     @property
+    def with_drawn_source(self) -> "Scene":
+        """The same scene with random vectors where the worked example has none."""
+        return self if self.fits_worked_example else replace(self, source=Source.RANDOM)
+
+    @property
     def factor(self) -> float | None:
         """What the scores are multiplied by; None is 1/√head_dim."""
         return {Scale.HEAD_DIM: None, Scale.EMBED_DIM: self.embed_dim**-0.5, Scale.NONE: 1.0}[self.scale]
@@ -145,10 +150,10 @@ def compute(scene: Scene) -> Computation:
     weights = scene.num_heads * len(queries) * len(keys)
     if weights > MAX_WEIGHTS:
         raise Refused("text", story.too_many_weights(scene.num_heads, len(queries), len(keys), MAX_WEIGHTS))
-    inputs = _inputs(scene, queries, keys)
     with _DRAWING, torch.random.fork_rng(devices=[]):
         torch.manual_seed(scene.seed)
         layer = _layer(scene).requires_grad_(False)
+    inputs = _inputs(scene, queries, keys, layer.config.input_widths)
     visible = _visible(scene, len(queries), keys)
     trace = layer.trace(*(tensor[None] for tensor in inputs.values()), visible=visible)
     return Computation(
@@ -169,25 +174,25 @@ def _tokens(scene: Scene, choice: str) -> list[str]:
     return tokens[:MAX_TOKENS]
 
 
-def _inputs(scene: Scene, queries: list[str], keys: list[str]) -> dict[str, Tensor]:
+def _inputs(scene: Scene, queries: list[str], keys: list[str], widths: tuple[int, int, int]) -> dict[str, Tensor]:
+    """As wide as the layer takes them, which a recipe may have decided."""
+
     def vectors(tokens: list[str], width: int) -> Tensor:
         example = scene.source is Source.WORKED_EXAMPLE
         drawn = worked_example.embed(tokens) if example else embed(tokens, width, scene.seed)
         return drawn + sinusoidal(*drawn.shape) if scene.positions else drawn
 
+    query, key, value = widths
     if scene.attention is not Attention.CROSS:
-        return {"query": vectors(queries, scene.embed_dim)}
-    return {
-        "query": vectors(queries, scene.embed_dim),
-        "key": vectors(keys, scene.kdim or scene.embed_dim),
-        "value": vectors(keys, scene.vdim or scene.embed_dim),
-    }
+        return {"query": vectors(queries, query)}
+    return {"query": vectors(queries, query), "key": vectors(keys, key), "value": vectors(keys, value)}
 
 
 def _layer(scene: Scene) -> MultiHeadAttention:
     if scene.source is Source.WORKED_EXAMPLE:
         own = scene.scale is Scale.HEAD_DIM
-        return worked_example.layer() if own else worked_example.layer(scale=scene.factor)
+        factor = replace(scene, embed_dim=worked_example.CONFIG.embed_dim).factor
+        return worked_example.layer() if own else worked_example.layer(scale=factor)
     if scene.head_dim is None and scene.embed_dim % scene.num_heads:
         raise Refused("heads", story.does_not_divide(scene.embed_dim, scene.num_heads))
     return MultiHeadAttention(_config(scene))

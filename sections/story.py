@@ -21,6 +21,16 @@ TAGLINE = (
 )
 
 
+PAGES = {
+    "attention": "Attention",
+    "shapes": "Shapes",
+    "crash": "Why it crashed",
+    "torch": "In torch",
+    "self-and-cross": "Self and cross",
+    "block": "Transformer block",
+}
+
+
 class Tale(NamedTuple):
     """What one step is called, what it computes, and what that is for."""
 
@@ -93,6 +103,37 @@ def formula(step: Step, theme: str, *, heads: int = 1, divisor: str = "1") -> st
     text = STEPS[step].formula.replace("BLENDS", blends).replace("DIVISOR", divisor)
     return re.sub("«(.*?)»", lambda role: rf"\textcolor{{{getattr(ROLES[role[1]], theme)}}}", text)
 
+
+class Kind(NamedTuple):
+    """Self or cross: what it is called and where q, k and v come from."""
+
+    title: str
+    says: str
+
+
+KINDS = {
+    "self": Kind(
+        "Self-attention",
+        "queries, keys and values all come from the first text. The map is square.",
+    ),
+    "cross": Kind(
+        "Cross-attention",
+        "queries come from the first text, keys and values from the second. "
+        "The map has a row for every query and a column for every key.",
+    ),
+}
+
+SAME_AND_DIFFERENT = (
+    ["", "self-attention", "cross-attention"],
+    [
+        ["q comes from", "the text", "the first text: in a translator, the decoder’s"],
+        ["k and v come from", "the same text", "the second text: the encoder’s output"],
+        ["map", "queries × queries, square", "queries × keys; the lengths are free"],
+        ["usual mask", "padding; causal in a decoder", "padding of the second text"],
+        ["arithmetic", "q·k, divided, masked, softmax, times v", "exactly the same"],
+        ["matrices", "W_Q, W_K, W_V, W_O", "the same; W_K and W_V may take other widths (kdim, vdim)"],
+    ],
+)
 
 LABELS = {
     "text": "Text",
@@ -198,6 +239,9 @@ COLUMNS = {
     "output": "output",
     "input": "input",
     "token": "token",
+    "match": "match",
+    "value": "value",
+    "gets": "gets",
     "hidden": "hidden",
 }
 
@@ -208,6 +252,8 @@ CAPTIONS = {
     "weights": "For every key: its exponential, its weight",
     "context": "For every key: its weight, its value and the two multiplied; below, their sum z",
     "together": "z of every head, and what it adds to the output",
+    "same and different": "What is the same and what differs between self- and cross-attention",
+    "lookup": "Attention as a soft table: how well each key matches, its value, and the blended answer",
     "vectors": "The vector of every token",
 }
 

@@ -1,0 +1,55 @@
+"""Self-attention and cross-attention side by side, and both as a lookup in a soft table."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from models.trace import Step
+from sections import story
+from sections.choices import Look, text, whole_number
+from sections.pictures import hidden, show
+from sections.scene import Attention, Computation, Refused, compute
+from viz import cells, heatmaps
+from viz.numbers import percent
+
+
+def render(made: Computation, look: Look) -> None:
+    """The typed text asking itself, and asking the second text, in one head."""
+    kept = made.scene.context if made.scene.attention is Attention.CROSS else text("context")
+    heads = Attention.MULTI_HEAD if made.scene.num_heads > 1 else Attention.SINGLE_HEAD
+    scenes = {
+        "self": replace(made.scene, attention=heads, context=kept),
+        "cross": replace(made.scene, attention=Attention.CROSS, heads=made.scene.num_heads, context=kept),
+    }
+    query = whole_number("query", 1, len(made.queries), width=150) - 1
+    for (kind, scene), column in zip(scenes.items(), st.columns(2, gap="large"), strict=True):
+        with column:
+            st.markdown(f"##### {story.KINDS[kind].title}")
+            st.markdown(story.KINDS[kind].says)
+            try:
+                _side(compute(scene.with_drawn_source), look, kind, query)
+            except Refused as refusal:
+                st.error(refusal.reason)
+    st.html(cells.table(*story.SAME_AND_DIFFERENT, caption=story.CAPTIONS["same and different"]))
+
+
+def _side(made: Computation, look: Look, kind: str, query: int) -> None:
+    weights = made.trace[Step.WEIGHTS][0, 0].numpy()
+    figure = heatmaps.focus(weights, made.queries, made.keys, signed=False, hidden=hidden(made, Step.WEIGHTS))
+    show(figure, f"side-{kind}", look, alt=story.alt("focus", Step.WEIGHTS, 1))
+    st.html(_lookup(made, query))
+
+
+def _lookup(made: Computation, query: int) -> str:
+    """The query against a table of keys and values, and the answer blended from it."""
+    weights, v = made.trace.weights[0, 0, query].numpy(), made.trace.v[0, 0].numpy()
+    top = cells.limit(v)
+    rows = [
+        [cells.token(key, "key"), cells.bar(share), percent(share).replace("<", "&lt;"), cells.vector(value, top, label="v")]
+        for key, share, value in zip(made.keys, weights, v, strict=True)
+    ]
+    answer = cells.vector(made.trace.context[0, 0, query].numpy(), top, label="z")
+    asked = cells.token(made.queries[query], "query")
+    head = [story.COLUMNS["key"], story.COLUMNS["match"], "", story.COLUMNS["value"]]
+    foot = [f"{asked} {story.COLUMNS['gets']}", "", "", f'<span class="ring value">{answer}</span>']
+    return cells.table(head, rows, foot, caption=story.CAPTIONS["lookup"])
