@@ -1,5 +1,7 @@
 """The main page: what was typed, who looks at whom, and every number in between."""
 
+from collections.abc import Callable
+
 import streamlit as st
 
 from models.trace import QUERY_BY_KEY, Step
@@ -8,8 +10,11 @@ from sections.choices import Look, one_of, whole_number
 from sections.scene import Computation
 
 
-def render(made: Computation, look: Look) -> None:
-    """Every view of one computation. Only what follows the query is drawn again when it changes."""
+def render(made: Computation, look: Look, follow: Callable[[int], object] = lambda query: None) -> None:
+    """Every view of one computation. Only what follows the query is drawn again when it changes.
+
+    `follow` is called with the query, counted from 0, whenever that is.
+    """
     top = st.container()
     left, right = st.columns([5, 7], gap="large")
     many = made.scene.num_heads > 1
@@ -22,14 +27,16 @@ def render(made: Computation, look: Look) -> None:
         focus.render(made, look, step, head)
     walk = walk_through.frame(made, right)
     with top:
-        _ask(made, look, head, walk)
+        _ask(made, look, head, walk, follow)
     chain.render(made, look, head)
     vectors.render(made)
     take_away.render(made, step, head, walk)
 
 
 @st.fragment
-def _ask(made: Computation, look: Look, head: int, walk: walk_through.Frame) -> None:
+def _ask(
+    made: Computation, look: Look, head: int, walk: walk_through.Frame, follow: Callable[[int], object]
+) -> None:
     """The query, and what follows it."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         room = st.container(width="stretch")
@@ -37,3 +44,4 @@ def _ask(made: Computation, look: Look, head: int, walk: walk_through.Frame) -> 
     with room:
         sentence.render(made, head, query)
     walk_through.fill(walk, made, look, head, query)
+    follow(query)

@@ -6,14 +6,14 @@ from functools import partial
 import streamlit as st
 
 from models.recipes import RECIPES
-from sections import attend, self_and_cross, story
+from sections import attend, block, self_and_cross, story
 from sections.choices import Look, Places, choose
 from sections.scene import MAX_TOKENS, Computation, Refused, Scene, Source, compute
 from viz.cells import STYLE
 
 Page = Callable[[Computation, Look], None]
 
-PAGES: dict[str, Page] = {"attention": attend.render, "self-and-cross": self_and_cross.render}
+PAGES: dict[str, Page] = {"attention": attend.render, "self-and-cross": self_and_cross.render, "block": block.render}
 """Every page by its name in the address; the first is the home page."""
 
 

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from models import masks, worked_example
+from models.block import MOST_BLOCKS, BlockConfig, BlockTrace, TransformerBlock
+from models.block import stack as run_stack
 from models.embedding import embed
 from models.multi_head import AttentionConfig, MultiHeadAttention
 from models.positions import sinusoidal
@@ -23,6 +25,7 @@ MAX_TOKENS = 512
 MAX_WEIGHTS = 2**21
 """Heads × queries × keys: four such arrays are 32 MB, and the drawing stays fluent."""
 MAX_HEADS = 16
+MAX_LAYERS = MOST_BLOCKS
 MAX_WIDTH = 512
 
 _DRAWING = Lock()  # torch has one generator for all visitors; a seed holds only while nobody else draws
@@ -165,6 +168,30 @@ def compute(scene: Scene) -> Computation:
         layer=layer,
         trace=trace,
     )
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Transformer blocks around the attention of a scene: how many, and how they are built."""
+
+    scene: Scene
+    layers: int
+    norm: str
+    activation: str
+
+
+@st.cache_resource(max_entries=8, show_spinner=False)
+def compute_stack(stack: Stack) -> tuple[list[BlockTrace[Tensor]], list[TransformerBlock]]:
+    """The record of every block, and the blocks. Raises `Refused` where they cannot be built."""
+    scene = stack.scene if stack.scene.source is Source.RANDOM else replace(stack.scene, source=Source.RANDOM)
+    if scene.attention is Attention.CROSS:
+        raise Refused("attention", story.BLOCK_ASKS_ITSELF)
+    made = compute(scene)
+    config = BlockConfig(made.layer.config, stack.norm, stack.activation)
+    with _DRAWING, torch.random.fork_rng(devices=[]):
+        torch.manual_seed(scene.seed)
+        blocks = [TransformerBlock(config).requires_grad_(False) for _ in range(stack.layers)]
+    return run_stack(blocks, made.inputs["query"][None], made.visible), blocks
 
 
 def _tokens(scene: Scene, choice: str) -> list[str]:

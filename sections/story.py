@@ -7,6 +7,7 @@ turns the marks into colours.
 import re
 from typing import NamedTuple
 
+from models.block import BlockStep
 from models.trace import Step
 from viz.colours import ROLES
 
@@ -80,6 +81,27 @@ STEPS: dict[Step, Tale] = {
         "so the output is also a sum with one part from each head.",
     ),
 }
+
+NORMS = {
+    "post": "Post-norm, as in Vaswani et al. 2017: add first, then normalise.",
+    "pre": "Pre-norm (Xiong et al. 2020): normalise what goes into a part, and leave the sum alone.",
+}
+
+BLOCK_STEPS: dict[BlockStep, Tale] = {
+    BlockStep.BEFORE: Tale("Before", "x", "The token as it comes in."),
+    BlockStep.ATTENDED: Tale("Attended", "a", "What attention gives it: the output row of the views below."),
+    BlockStep.ADDED: Tale("Added", "x + a", "Residual: attention adds to the token and does not replace it."),
+    BlockStep.NORMALISED: Tale("Normalised", r"\mathrm{LayerNorm}", "Mean 0 and variance 1 over the cells."),
+    BlockStep.EXPANDED: Tale("Expanded", "W_1", "The first matrix of the feed-forward, to 4 × embed_dim."),
+    BlockStep.ACTIVATED: Tale("Activated", r"\max(0, \cdot)", "ReLU or GELU, cell by cell: what is negative mostly goes."),
+    BlockStep.FED_FORWARD: Tale("Fed forward", "W_2", "The second matrix, back to embed_dim. Each token by itself."),
+    BlockStep.ADDED_AGAIN: Tale("Added", "+", "Residual again: the feed-forward adds to the token."),
+    BlockStep.NORMALISED_AGAIN: Tale("Normalised", r"\mathrm{LayerNorm}", "Mean 0 and variance 1 over the cells."),
+}
+MOVED = "moved {relative}, cosine {cosine}"
+BLOCK_ASKS_ITSELF = (
+    "This block attends to its own tokens, but cross-attention is chosen. Choose single-head or multi-head above."
+)
 
 NO_MASK = "No mask is chosen: every query sees every key, and nothing changes in this step."
 NO_OUTPUT_PROJECTION = "This layer has one head and no W_O, as in the drawing: z is already the output."
@@ -159,6 +181,10 @@ LABELS = {
     "tokens": "Tokens are",
     "source": "Vectors and weights",
     "step": "Step",
+    "norm": "Norm",
+    "activation": "Feed-forward",
+    "layers": "Layers",
+    "layer": "Layer",
     "query": "Query",
     "head": "Head",
     "products": "Write out the products of q·k",
@@ -205,6 +231,7 @@ HEADINGS = {
     "focus": "Head {head}, close up",
     "sentence": "Pick a token: it becomes the query",
     "together": "The heads together",
+    "inside": "The attention inside layer {layer}",
     "chain": "The same for every query at once",
     "vectors": "The input vectors",
     "take_away": "Take it with you",
@@ -240,6 +267,8 @@ COLUMNS = {
     "input": "input",
     "token": "token",
     "match": "match",
+    "vector": "vector",
+    "moved": "against the token before",
     "value": "value",
     "gets": "gets",
     "hidden": "hidden",
@@ -254,6 +283,7 @@ CAPTIONS = {
     "together": "z of every head, and what it adds to the output",
     "same and different": "What is the same and what differs between self- and cross-attention",
     "lookup": "Attention as a soft table: how well each key matches, its value, and the blended answer",
+    "block": "Every step of the chosen token through the block",
     "vectors": "The vector of every token",
 }
 

@@ -1,0 +1,59 @@
+"""The transformer block around the attention: what happens to one token, part by part, layer by layer."""
+
+from dataclasses import replace
+
+import streamlit as st
+
+from models.block import BlockStep, BlockTrace, change
+from sections import attend, story
+from sections.choices import Look, one_of, whole_number
+from sections.scene import MAX_LAYERS, Computation, Refused, Stack, compute_stack
+from viz import cells
+from viz.numbers import percent, short
+
+
+def render(made: Computation, look: Look) -> None:
+    """The flow through one layer for the chosen token; below, the attention inside it, by the same views."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        norm = one_of("norm", ["post", "pre"], default="post")
+        activation = one_of("activation", ["relu", "gelu"], default="relu")
+        layers = whole_number("layers", 1, MAX_LAYERS, width=130)
+        layer = whole_number("layer", 1, layers, width=130) - 1
+    st.caption(story.NORMS[norm])
+    try:
+        traces, blocks = compute_stack(Stack(made.scene, layers, norm, activation))
+    except Refused as refusal:
+        st.error(refusal.reason)
+        return
+    trace = traces[layer]
+    flow = st.empty()
+    st.markdown(f"##### {story.HEADINGS['inside'].format(layer=layer + 1)}")
+    asked = trace.before if norm == "post" else trace.normalised
+    inside = replace(made, inputs={"query": asked[0]}, layer=blocks[layer].attention, trace=trace.attention)
+    attend.render(inside, look, follow=lambda query: flow.html(_flow(trace, query, made.queries[query])))
+
+
+def _flow(trace: BlockTrace, query: int, name: str) -> str:
+    """Every step of one token's way through a block, and how far each moved it. HTML."""
+    rows, stream = [], trace.before
+    top = cells.limit(*(trace[step][0, query] for step in trace.flow))
+    for step in trace.flow:
+        tale, now = story.BLOCK_STEPS[step], trace[step]
+        moved = _moved(stream, now, query) if step in _STREAM else ""
+        stream = now if step in _STREAM else stream
+        picture = cells.vector(now[0, query], top, label=tale.title, fit=16)
+        rows.append([tale.title, f"<span class='strip-wide'>{picture}</span>", moved, tale.sentence])
+    head = [cells.token(name, "query"), story.COLUMNS["vector"], story.COLUMNS["moved"], ""]
+    return cells.table(head, rows, caption=story.CAPTIONS["block"])
+
+
+_STREAM = {BlockStep.ADDED, BlockStep.NORMALISED, BlockStep.ADDED_AGAIN, BlockStep.NORMALISED_AGAIN}
+"""The steps the token itself passes through; the others lie on the branches beside it."""
+
+
+def _moved(before, after, query: int) -> str:
+    moved = change(before, after)
+    return story.MOVED.format(
+        relative=percent(moved.relative[0, query].item()).replace("<", "&lt;"),
+        cosine=short(moved.cosine[0, query].item()),
+    )
