@@ -2,14 +2,19 @@
 
 from collections.abc import Callable
 from functools import partial
+from html import escape
 
 import streamlit as st
 
 from models.recipes import RECIPES
+from models.twin import Agreement
 from sections import attend, block, self_and_cross, story
 from sections.choices import Look, Places, choose
-from sections.scene import MAX_TOKENS, Computation, Refused, Scene, Source, compute
+from sections.scene import MAX_TOKENS, Computation, Refused, Scene, Source, agree, compute
 from viz.cells import STYLE
+
+EQUAL = 1e-12
+"""The largest difference in float64 that is called equal: some thousand roundings of numbers around 1."""
 
 Page = Callable[[Computation, Look], None]
 
@@ -41,7 +46,7 @@ def draw(render: Page) -> None:
 
 def _remark(made: Computation, places: Places) -> None:
     """What must be said of a scene that can be drawn."""
-    places["source"].caption(_origin(made.scene))
+    places["source"].html(f'<p class="remark">{_badge(agree(made.scene))} {_origin(made.scene)}</p>')
     for choice in ("text", "context"):
         count = len(made.scene.split(choice))
         if choice in places and count > MAX_TOKENS:
@@ -50,9 +55,20 @@ def _remark(made: Computation, places: Places) -> None:
         places["mask"].warning(story.blind_queries(blind))
 
 
+def _badge(agreement: Agreement) -> str:
+    """Whether torch's own attention gives the same, and how far apart they are. HTML."""
+    measured = [name for name in (agreement.weights, agreement.output) if name is not None]
+    if not measured:
+        return f'<span class="badge">{escape(agreement.reason)}</span>'
+    good = max(measured) <= EQUAL
+    title = escape(story.agreement(agreement.weights, agreement.output, agreement.reason))
+    mark = story.EQUALS if good else story.DIFFERS
+    return f'<span class="badge {"good" if good else "bad"}" title="{title}">{mark} {agreement.function}</span>'
+
+
 def _origin(scene: Scene) -> str:
     said = story.SOURCES[scene.source].format(seed=scene.seed)
     if scene.source is Source.WORKED_EXAMPLE or scene.recipe == Scene.recipe:
         return said
     recipe = RECIPES[scene.recipe]
-    return f"**{recipe.title}** ({recipe.source}). {recipe.remark} {said}"
+    return f"<b>{recipe.title}</b> ({recipe.source}). {recipe.remark} {said}"

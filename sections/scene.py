@@ -17,6 +17,7 @@ from models.positions import sinusoidal
 from models.recipes import RECIPES
 from models.tokens import PAD, SPLITTERS
 from models.trace import AttentionTrace
+from models.twin import Agreement, compare
 from sections import story
 from viz.cells import readable
 
@@ -168,6 +169,13 @@ def compute(scene: Scene) -> Computation:
         layer=layer,
         trace=trace,
     )
+
+
+@st.cache_data(max_entries=64, show_spinner=False)
+def agree(scene: Scene) -> Agreement:
+    """How far torch's own attention is from the trace of a scene, in float64."""
+    made = compute(scene)
+    return compare(made.layer, *(tensor[None] for tensor in made.inputs.values()), visible=made.visible)
 
 
 @dataclass(frozen=True)

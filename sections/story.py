@@ -103,6 +103,16 @@ BLOCK_ASKS_ITSELF = (
     "This block attends to its own tokens, but cross-attention is chosen. Choose single-head or multi-head above."
 )
 
+EQUALS, DIFFERS = "✓ equals", "✗ differs from"
+
+
+def agreement(weights: float | None, output: float | None, reason: str) -> str:
+    """How far our numbers are from torch's."""
+    parts = {"weights": weights, "output": output}
+    said = ", ".join(f"{name} {largest:.1e}" for name, largest in parts.items() if largest is not None)
+    return f"Largest difference in float64: {said}. {reason}".strip()
+
+
 NO_MASK = "No mask is chosen: every query sees every key, and nothing changes in this step."
 NO_OUTPUT_PROJECTION = "This layer has one head and no W_O, as in the drawing: z is already the output."
 NOT_SCALED = "Scaling is off: the scores go into the softmax as they are. See how few keys are left with a share."
@@ -198,7 +208,7 @@ HELP = {
     "source": "The worked example has vectors for two words. Random ones are drawn from the seed: "
     "the arithmetic is real, the pattern means nothing.",
     "head_dim": "Left empty it is embed_dim / heads. Given, it need not be.",
-    "kv_heads": "As many as heads: multi-head. Fewer: grouped-query attention, neighbouring heads share keys and values. "
+    "kv_heads": "All: as many as heads, multi-head. Fewer: grouped-query attention, neighbouring heads share keys and values. "
     "One: multi-query attention.",
     "scale": "The paper divides by √head_dim. With “none” large scores make the softmax pick one key.",
     "recipe": "The attention of one source document, as settings of the same module.",
