@@ -163,16 +163,15 @@ def _more(scene: Scene) -> dict[str, Any]:
     return chosen
 
 
-def _kv_heads(heads: int) -> int:
-    """From a key–value head for every head down to one for all of them."""
-    shares = [str(n) for n in range(heads, 0, -1) if heads % n == 0]
-    if st.session_state.get("kv_heads", shares[0]) not in shares:
-        st.session_state.kv_heads = shares[0]
-    return int(
-        st.select_slider(
-            story.LABELS["kv_heads"], shares, shares[0], key="kv_heads", bind="query-params", help=story.HELP["kv_heads"]
-        )
+def _kv_heads(heads: int) -> int | None:
+    """From a key–value head for every head, whatever their number, down to one for all of them."""
+    shares = ["all", *(str(n) for n in range(heads - 1, 0, -1) if heads % n == 0)]
+    if st.session_state.get("kv_heads", "all") not in shares:
+        st.session_state.kv_heads = "all"
+    chosen = st.select_slider(
+        story.LABELS["kv_heads"], shares, "all", key="kv_heads", bind="query-params", help=story.HELP["kv_heads"]
     )
+    return None if chosen == "all" else int(chosen)
 
 
 def _recipe(scene: Scene) -> str:
