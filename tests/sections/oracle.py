@@ -6,7 +6,7 @@ import re
 import numpy as np
 
 from models.tokens import PAD
-from sections.scene import Computation, Mask, Scene, Source
+from sections.scene import Computation, Mask, Scale, Scene, Source
 from viz.numbers import exact, percent, short
 
 
@@ -27,15 +27,20 @@ def work_out(made: Computation, head: int, query: int) -> dict[str, np.ndarray]:
     """Every number of the walk of one query in one head, and `adds`, `blends`, `output` of all heads."""
     each = [_one_head(made, h, query) for h in range(made.scene.num_heads)]
     blends = np.array([one["z"] for one in each])
-    if made.layer.config.output_projection:
-        matrix = made.layer.to_output.weight.double().numpy()
-        size = blends.shape[1]
-        adds = np.array([matrix[:, h * size : (h + 1) * size] @ z for h, z in enumerate(blends)])
-        output = matrix @ np.concatenate(list(blends))
-    else:
-        adds = output = blends[0]
-        adds = adds[None]
-    return each[head] | {"blends": blends, "adds": adds, "output": output}
+    heads, size = blends.shape
+    matrix, bias = _linear(made.layer.to_output, heads * size)
+    adds = np.array([matrix[:, h * size : (h + 1) * size] @ z for h, z in enumerate(blends)])
+    return each[head] | {"blends": blends, "adds": adds, "output": adds.sum(0) + bias}
+
+
+def _linear(module, width: int) -> tuple[np.ndarray, np.ndarray | float]:
+    """Matrix and bias; a layer without them leaves its input as it is."""
+    weight = getattr(module, "weight", None)
+    bias = getattr(module, "bias", None)
+    return (
+        np.eye(width) if weight is None else weight.double().numpy(),
+        0.0 if bias is None else bias.double().numpy(),
+    )
 
 
 def _one_head(made: Computation, head: int, query: int) -> dict[str, np.ndarray]:
@@ -43,15 +48,22 @@ def _one_head(made: Computation, head: int, query: int) -> dict[str, np.ndarray]
     inputs = {name: vectors.double().numpy() for name, vectors in made.inputs.items()}
     x, keys = inputs["query"], inputs.get("key", inputs["query"])
     values = inputs.get("value", keys)
-    size = layer.to_q.weight.shape[0] // scene.num_heads
-    rows = slice(head * size, (head + 1) * size)
-    w_q, w_k, w_v = (linear.weight.double().numpy()[rows] for linear in (layer.to_q, layer.to_k, layer.to_v))
-    q = w_q @ x[query]
-    k = np.array([w_k @ key for key in keys])
-    v = np.array([w_v @ value for value in values])
+    relu = scene.recipe == "tensorflow"
+
+    def project(linear, vectors: np.ndarray, number: int, of: int) -> np.ndarray:
+        matrix, bias = _linear(linear, vectors.shape[1])
+        every = np.array([matrix @ vector + bias for vector in vectors])
+        size = every.shape[1] // of
+        mine = every[:, number * size : (number + 1) * size]
+        return np.maximum(mine, 0) if relu else mine
+
+    heads = scene.num_heads
+    shared = scene.kv_heads or heads if heads > 1 else 1
+    q = project(layer.to_q, x, head, heads)[query]
+    k = project(layer.to_k, keys, head * shared // heads, shared)
+    v = project(layer.to_v, values, head * shared // heads, shared)
     scores = np.array([sum(a * b for a, b in zip(q, key, strict=True)) for key in k])
-    divisor = 8 if scene.source is Source.WORKED_EXAMPLE else math.sqrt(size)
-    scaled = scores / divisor if scene.scale else scores
+    scaled = scores / divisor(made)
     tokens = (scene.split("context") if "key" in inputs else scene.split("text"))[: len(keys)]
     visible = [sees(scene, query, i, token) for i, token in enumerate(tokens)]
     masked = np.where(visible, scaled, -np.inf)
@@ -64,6 +76,15 @@ def _one_head(made: Computation, head: int, query: int) -> dict[str, np.ndarray]
         "x": x[query], "q": q, "k": k, "v": v, "scores": scores, "scaled": scaled, "masked": masked,
         "exponentials": exponentials, "total": total, "weights": weights, "weighted": weighted, "z": weighted.sum(0),
     }  # fmt: skip
+
+
+def divisor(made: Computation) -> float:
+    """What scores are divided by: 8 in the worked example, as its page has it."""
+    if made.scene.scale is Scale.NONE:
+        return 1.0
+    if made.scene.scale is Scale.EMBED_DIM:
+        return math.sqrt(made.inputs["query"].shape[1])
+    return 8.0 if made.scene.source is Source.WORKED_EXAMPLE else math.sqrt(made.trace.q.shape[-1])
 
 
 def fits(text: str, value: float, write=short) -> bool:

@@ -1,17 +1,21 @@
 """The app without a browser, and its tables of numbers read back from their HTML."""
 
+import json
+from base64 import b64decode
 from dataclasses import dataclass, field, fields
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 from streamlit.testing.v1 import AppTest
 
 from models.trace import QUERY_BY_KEY, Step
 from sections.choices import DEFAULTS
-from sections.scene import Attention, Mask, Scene, Source
+from sections.scene import Attention, Mask, Scale, Scene, Source
 
 APP = str(Path(__file__).parents[2] / "app.py")
-TYPES = {"attention": Attention, "mask": Mask, "source": Source}
+LAST = ("query", "head")
+TYPES = {"attention": Attention, "mask": Mask, "source": Source, "scale": Scale}
 
 
 def fresh(**address: object) -> AppTest:
@@ -31,7 +35,7 @@ def set_by_hand(**choices: object) -> AppTest:
     """The app, opened plain and then set widget by widget; some appear, or reach far enough, only after others."""
     page, left = opened(), dict(choices)
     while left:
-        there = {name: value for name, value in left.items() if exists(page, name) and name not in ("query", "head")}
+        there = {name: value for name, value in left.items() if exists(page, name) and name not in LAST}
         there = there or {name: value for name, value in left.items() if exists(page, name)}
         assert there, f"no widget for {left}"
         for name, value in there.items():
@@ -52,7 +56,9 @@ def exists(page: AppTest, name: str) -> bool:
 def scene_of(page: AppTest) -> Scene:
     """The scene that the widgets now show; a choice without a widget is the default."""
     chosen = {one.name: state(page, one.name, getattr(DEFAULTS, one.name)) for one in fields(Scene)}
-    return Scene(**{name: TYPES.get(name, lambda same: same)(value) for name, value in chosen.items()})
+    chosen = {name: TYPES.get(name, lambda same: same)(value) for name, value in chosen.items()}
+    shared = chosen["kv_heads"]
+    return Scene(**chosen | {"kv_heads": None if shared in (None, "all") else int(shared)})
 
 
 def state(page: AppTest, name: str, default: object = None) -> object:
@@ -161,3 +167,36 @@ def text_of(markup: str) -> str:
 def tables(page: AppTest) -> dict[str, Table]:
     """Every table by its caption."""
     return {table.caption: table for piece in html(page) for table in read(piece).tables}
+
+
+def following(page: AppTest, name: str) -> str:
+    """The type of what stands right below a widget."""
+    found = False
+    for element in page.main:
+        if found and element.type not in ("flex_container", "vertical", "horizontal", "column", "container"):
+            return element.type
+        found = found or getattr(element, "key", None) == name
+    return ""
+
+
+def maps(page: AppTest, name: str) -> list[np.ndarray]:
+    """The numbers of a figure's maps that a reader can point at; NaN where a cell is blank."""
+    data = json.loads(page.get_by_key(name).proto.spec)["data"]
+    return [
+        unpacked(trace["z"])
+        for trace in data
+        if trace["type"] == "heatmap" and "coloraxis" in trace and trace.get("hoverinfo") != "skip"
+    ]
+
+
+def unpacked(array: dict | list) -> np.ndarray:
+    """An array as plotly writes it: nested lists, or bytes in base64."""
+    if isinstance(array, list):
+        return np.array([[np.nan if x is None else x for x in row] for row in array], float)
+    shape = [int(n) for n in str(array["shape"]).split(",")]
+    return np.frombuffer(b64decode(array["bdata"]), np.dtype(array["dtype"])).reshape(shape)
+
+
+def chips(page: AppTest) -> dict:
+    """What the sentence of tokens to pick from was given."""
+    return json.loads(next(one for one in page.get("bidi_component")).proto.json)

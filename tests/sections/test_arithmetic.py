@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from sections import arithmetic, story
-from sections.scene import Attention, Computation, Mask, Refused, Scene, Source, compute
-from tests.sections.oracle import agree, fits, work_out
+from sections.scene import Attention, Computation, Mask, Refused, Scale, Scene, Source, compute
+from tests.sections.oracle import agree, divisor, fits, work_out
 from tests.sections.pages import Cell, Table, opened, read, tables
 from viz.numbers import exact, percent, short
 
@@ -64,8 +64,7 @@ def holds(made: Computation, head: int, query: int) -> None:
     assert [cell.tokens for cell in column(table, 0)] == [[key] for key in keys]
     for place, name in ((1, "scores"), (2, "scaled"), (3, "masked")):
         check(column(table, place), wanted[name])
-    divisor = 8 if made.scene.source is Source.WORKED_EXAMPLE else len(wanted["q"]) ** 0.5
-    assert fits(table.head[2].text.removeprefix("÷ "), divisor if made.scene.scale else 1)
+    assert fits(table.head[2].text.removeprefix("÷ "), divisor(made))
 
     table = drawn["weights"]
     assert [cell.tokens for cell in column(table, 0)] == [[key] for key in keys]
@@ -91,7 +90,7 @@ def holds(made: Computation, head: int, query: int) -> None:
 
 @pytest.mark.parametrize("query", [0, 1])
 @pytest.mark.parametrize("mask", Mask)
-@pytest.mark.parametrize("scale", [True, False])
+@pytest.mark.parametrize("scale", Scale)
 def test_the_worked_example(mask, scale, query):
     holds(compute(Scene(mask=mask, scale=scale)), 0, query)
 
@@ -116,7 +115,8 @@ def scenes(draw) -> Scene:
         head_dim=None if whole else draw(st.integers(1, 11)),
         kdim=draw(st.none() | st.integers(1, 11)),
         vdim=draw(st.none() | st.integers(1, 11)),
-        scale=draw(st.booleans()),
+        scale=draw(st.sampled_from(Scale)),
+        kv_heads=draw(st.sampled_from([n for n in range(1, heads + 1) if heads % n == 0])),
         positions=draw(st.booleans()),
         seed=draw(st.integers(0, 10**6)),
         source=Source.RANDOM,

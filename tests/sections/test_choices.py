@@ -1,21 +1,23 @@
 """The address is the state: a link gives the choices it names, and nonsense in it gives the defaults."""
 
 from dataclasses import asdict, fields, replace
+from enum import Enum
 from itertools import product
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from models.recipes import RECIPES
 from models.tokens import SPLITTERS
 from models.trace import QUERY_BY_KEY
 from sections.choices import DEFAULTS
-from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scene, Source
+from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scale, Scene, Source
 from tests.sections.pages import opened, said, scene_of, set_by_hand, state, tables
 
 TEXTS = ["one [PAD] two three [PAD]", "ün 注意 🙂 a<b", "a rose is a rose, $x$"]
 DETAILS = [
-    {"seed": 7, "embed_dim": 24, "heads": 3, "positions": True},
-    {"head_dim": 5, "heads": 2, "scale": False, "padding": True},
+    {"seed": 7, "embed_dim": 24, "heads": 3, "positions": True, "kv_heads": 1},
+    {"head_dim": 5, "heads": 2, "scale": Scale.NONE, "padding": True},
     {"embed_dim": 10, "heads": 5, "kdim": 7, "vdim": 3, "tokens": "characters"},
     {"heads": 16, "head_dim": 1, "seed": 10**6, "embed_dim": 1},
 ]
@@ -26,7 +28,7 @@ def scenes():
     for number, (attention, mask) in enumerate(product(Attention, Mask)):
         details = dict(DETAILS[number % len(DETAILS)])
         if attention is Attention.SINGLE_HEAD:
-            details.pop("heads")
+            details.pop("heads"), details.pop("kv_heads", None)
         if attention is not Attention.CROSS:
             details.pop("kdim", None), details.pop("vdim", None)
         else:
@@ -42,13 +44,18 @@ def scenes():
         if attention is Attention.SINGLE_HEAD:
             view.pop("head", None)
         yield pytest.param(scene, view, id=f"{attention}-{mask}")
-    yield pytest.param(Scene(mask=Mask.CAUSAL, scale=False), {"query": 2}, id="worked-example")
+    yield pytest.param(Scene(mask=Mask.CAUSAL, scale=Scale.EMBED_DIM), {"query": 2}, id="worked-example")
 
 
 def differing(scene: Scene) -> dict[str, object]:
     """The choices that are not the default, under their names in the address."""
     plain = asdict(DEFAULTS)
     return {name: value for name, value in asdict(scene).items() if value != plain[name]}
+
+
+def plain(name: str, value: object) -> object:
+    """A value as its widget takes it: a plain name for a member, and one from a row of names for a number of heads."""
+    return str(value) if isinstance(value, Enum) or name == "kv_heads" else value
 
 
 @pytest.mark.parametrize("scene, view", list(scenes()))
@@ -58,7 +65,7 @@ def test_an_address_opens_its_scene_and_the_view_that_the_widgets_set_by_hand_gi
     assert scene_of(linked) == scene
     for name, value in ({"query": 1, "step": "weights"} | view).items():
         assert state(linked, name) == value
-    by_hand = set_by_hand(**{name: getattr(value, "value", value) for name, value in (differing(scene) | view).items()})
+    by_hand = set_by_hand(**{name: plain(name, value) for name, value in (differing(scene) | view).items()})
     assert not by_hand.exception
     assert scene_of(by_hand) == scene
     assert said(by_hand) == said(linked)
@@ -66,10 +73,8 @@ def test_an_address_opens_its_scene_and_the_view_that_the_widgets_set_by_hand_gi
 
 
 def test_switches_are_read_from_the_address():
-    page = opened(positions="true", scale="false", padding="true", products="true", every_key="true")
-    assert [state(page, name) for name in ("positions", "scale", "padding", "products", "every_key")] == [
-        True, False, True, True, True,
-    ]  # fmt: skip
+    page = opened(positions="true", padding="true", products="true", every_key="true")
+    assert [state(page, name) for name in ("positions", "padding", "products", "every_key")] == [True] * 4
 
 
 NONSENSE = ["", "nope", "-5", "1e400", "-inf", "nan", "9" * 40, "None", "<b>x</b>", "\x00", "1,2", "[]", "٣x", ["nope", "x"]]
@@ -109,7 +114,7 @@ def valid(scene: Scene) -> bool:
         and 0 <= scene.length <= MAX_TOKENS
         and 0 <= scene.seed <= 10**6
         and scene.tokens in SPLITTERS
-        and all(isinstance(value, bool) for value in (scene.padding, scene.scale, scene.positions))
+        and all(isinstance(value, bool) for value in (scene.padding, scene.positions))
     )
 
 
@@ -144,6 +149,17 @@ def test_a_head_that_is_gone_is_the_nearest_one():
     assert state(page, "head") == 2
 
 
+def test_more_heads_stay_plain_multi_head():
+    page = opened(attention="multi-head", heads=4)
+    page.get_by_key("heads").set_value(8).run()
+    assert state(page, "kv_heads") == "all" and scene_of(page).kv_heads is None
+    page.get_by_key("kv_heads").set_value("2").run()
+    page.get_by_key("heads").set_value(16).run()
+    assert scene_of(page).kv_heads == 2
+    page.get_by_key("heads").set_value(1).run()
+    assert not page.exception
+
+
 def test_a_text_the_worked_example_has_no_vectors_for_gets_random_ones():
     page = opened()
     assert scene_of(page).source is Source.WORKED_EXAMPLE
@@ -155,7 +171,8 @@ def test_a_text_the_worked_example_has_no_vectors_for_gets_random_ones():
 def test_plain_names_are_the_options():
     page = opened(attention="multi-head")
     for name, options in (
-        ("attention", Attention), ("mask", Mask), ("step", QUERY_BY_KEY), ("tokens", SPLITTERS),
+        ("attention", Attention), ("mask", Mask), ("step", QUERY_BY_KEY), ("tokens", SPLITTERS), ("scale", Scale),
     ):  # fmt: skip
         assert page.get_by_key(name).options == [str(option) for option in options]
+    assert page.get_by_key("recipe").options == list(RECIPES)
     assert page.get_by_key("source").options == [str(source) for source in Source]

@@ -11,7 +11,7 @@ from models.multi_head import MultiHeadAttention
 from models.trace import Step
 from sections import scene as rooms, story
 from sections.examples import EXAMPLES
-from sections.scene import MAX_TOKENS, MAX_WEIGHTS, Attention, Mask, Refused, Scene, Source, compute
+from sections.scene import MAX_TOKENS, MAX_WEIGHTS, Attention, Mask, Refused, Scale, Scene, Source, compute
 from tests.sections.oracle import sees
 
 RANDOM = Scene(text="one two three one", source=Source.RANDOM)
@@ -41,7 +41,7 @@ def test_equal_scenes_are_computed_once():
 def test_every_choice_is_part_of_the_key():
     other = {
         "text": "x", "context": "y", "attention": Attention.CROSS, "mask": Mask.CAUSAL, "width": 2, "length": 2,
-        "padding": True, "heads": 2, "embed_dim": 8, "head_dim": 3, "kdim": 3, "vdim": 3, "scale": False,
+        "padding": True, "heads": 2, "embed_dim": 8, "head_dim": 3, "kdim": 3, "vdim": 3, "scale": Scale.NONE, "kv_heads": 1, "recipe": "torch",
         "positions": True, "seed": 1, "tokens": "characters", "source": Source.RANDOM,
     }  # fmt: skip
     assert set(other) == {one.name for one in fields(Scene)}
@@ -116,7 +116,7 @@ def test_widths_are_those_chosen():
 def test_scaling_is_one_over_the_root_of_head_dim_or_off():
     made = compute(replace(RANDOM, head_dim=5))
     assert_close(made.trace.scaled, made.trace.scores / 5**0.5)
-    off = compute(replace(RANDOM, head_dim=5, scale=False))
+    off = compute(replace(RANDOM, head_dim=5, scale=Scale.NONE))
     assert torch.equal(off.trace.scaled, off.trace.scores)
     assert torch.equal(off.trace.scores, made.trace.scores)
 
