@@ -8,7 +8,7 @@ import streamlit as st
 
 from models.recipes import RECIPES
 from models.twin import Agreement
-from sections import attend, block, self_and_cross, story
+from sections import attend, block, self_and_cross, shapes, story
 from sections.choices import Look, Places, choose
 from sections.scene import MAX_TOKENS, Computation, Refused, Scene, Source, agree, compute
 from viz.cells import STYLE
@@ -18,7 +18,12 @@ EQUAL = 1e-12
 
 Page = Callable[[Computation, Look], None]
 
-PAGES: dict[str, Page] = {"attention": attend.render, "self-and-cross": self_and_cross.render, "block": block.render}
+PAGES: dict[str, Page] = {
+    "attention": attend.render,
+    "shapes": shapes.render,
+    "self-and-cross": self_and_cross.render,
+    "block": block.render,
+}
 """Every page by its name in the address; the first is the home page."""
 
 

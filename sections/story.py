@@ -103,6 +103,16 @@ BLOCK_ASKS_ITSELF = (
     "This block attends to its own tokens, but cross-attention is chosen. Choose single-head or multi-head above."
 )
 
+VIEW = "no arithmetic: the same numbers under other axes"
+SHARING = {"multi-head": "multi-head", "here": "this layer", "multi-query": "multi-query"}
+SHARING_COLUMNS = ("key–value heads", "parameters", "cache bytes per token")
+
+
+def counted(number: int, thing: str) -> str:
+    """“1,280 multiplications”; nothing for none."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}" if number else ""
+
+
 EQUALS, DIFFERS = "✓ equals", "✗ differs from"
 
 
@@ -191,6 +201,8 @@ LABELS = {
     "tokens": "Tokens are",
     "source": "Vectors and weights",
     "step": "Step",
+    "parameters": "Parameters",
+    "multiplications": "Multiplications",
     "norm": "Norm",
     "activation": "Feed-forward",
     "layers": "Layers",
@@ -241,6 +253,8 @@ HEADINGS = {
     "focus": "Head {head}, close up",
     "sentence": "Pick a token: it becomes the query",
     "together": "The heads together",
+    "in torch": "The same layer as torch.nn.MultiheadAttention",
+    "sharing": "Who shares keys and values",
     "inside": "The attention inside layer {layer}",
     "chain": "The same for every query at once",
     "vectors": "The input vectors",
@@ -248,6 +262,11 @@ HEADINGS = {
 }
 
 HINTS = {
+    "torch follows": "torch leaves no choice here: head_dim is embed_dim / num_heads, values are as wide as keys, "
+    "and the output is as wide as embed_dim.",
+    "torch cannot": "torch.nn.MultiheadAttention cannot be this layer:",
+    "sharing": "Each past token’s keys and values are kept while generating, four bytes a number. "
+    "Set the key–value heads under “More”.",
     "focus": "Click a cell to make its row the query.",
     "others": "{count} other keys",
     "positions": "embedding + position",
@@ -276,6 +295,9 @@ COLUMNS = {
     "output": "output",
     "input": "input",
     "token": "token",
+    "tensor": "tensor",
+    "shape": "shape",
+    "letter": "letter",
     "match": "match",
     "vector": "vector",
     "moved": "against the token before",
@@ -294,6 +316,9 @@ CAPTIONS = {
     "same and different": "What is the same and what differs between self- and cross-attention",
     "lookup": "Attention as a soft table: how well each key matches, its value, and the blended answer",
     "block": "Every step of the chosen token through the block",
+    "torch shapes": "Shapes of the same layer’s inputs, weights and output in torch",
+    "sharing": "Parameters and cache of multi-head, this and multi-query attention",
+    "letters": "What the letters count",
     "vectors": "The vector of every token",
 }
 
