@@ -15,7 +15,7 @@ def exact(value: float) -> str:
 
 def percent(share: float) -> str:
     """A weight as a share: whole percents, `<1 %` where 0 % would lie and `>99 %` where 100 % would."""
-    if 0 < share < 0.005:
+    if 0 < share <= 0.005:  # Python rounds a half to even, here to 0
         return "<1 %"
     if 0.995 <= share < 1:
         return ">99 %"
