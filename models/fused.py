@@ -58,6 +58,7 @@ def _check_rows(weight: Tensor, sizes: dict[str, int]) -> None:
     rows, parts = len(weight), prod(sizes.values())
     if rows == 0 or rows % parts:
         raise ValueError(
-            f"the first axis must divide by {' · '.join(map(str, sizes.values()))} = {parts}, one part for each of "
-            f"{' and '.join(sizes)}; got {rows}. Transpose a matrix whose columns are fused, or change the pattern or h."
+            f"the first axis must divide by {' · '.join(map(str, sizes.values()))} = {parts}, one part for "
+            f"each of {' and '.join(sizes)}; got {rows}. Transpose a matrix whose columns are fused, or change "
+            f"the pattern or h."
         )

@@ -5,7 +5,7 @@ scores times 1/√head_dim.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from models.multi_head import AttentionConfig
@@ -18,8 +18,8 @@ class Recipe:
     """One document's attention.
 
     title, source, remark: for a reader; the remark says what differs from the paper.
-    config: `config(embed_dim, num_heads=1, head_dim=None, kdim=None, vdim=None)` gives the `AttentionConfig`;
-        sizes that the document does not let one choose are ignored.
+    config: `config(embed_dim, num_heads=…, head_dim=None, kdim=None, vdim=None)` gives the `AttentionConfig`,
+        or its `ValueError`; num_heads is the document's own unless given, and sizes without a meaning in it are ignored.
     one_head: whether the document has a single head. two_sequences: whether it is about cross-attention.
     """
 
@@ -44,13 +44,13 @@ def _multi_head(embed_dim: int, num_heads: int = 8, head_dim=None, kdim=None, vd
 
 
 def _cross(embed_dim: int, num_heads: int = 8, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
-    return AttentionConfig(
-        embed_dim, num_heads, head_dim, kdim, vdim, bias=True, output_projection=False, scale=embed_dim**-0.5
+    return _over_whole_width(
+        AttentionConfig(embed_dim, num_heads, head_dim, kdim, vdim, bias=True, output_projection=False)
     )
 
 
 def _unify_heads(embed_dim: int, num_heads: int = 4, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
-    return AttentionConfig(embed_dim, num_heads, scale=embed_dim**-0.5)
+    return _over_whole_width(AttentionConfig(embed_dim, num_heads))
 
 
 def _torch(embed_dim: int, num_heads: int = 8, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
@@ -58,18 +58,15 @@ def _torch(embed_dim: int, num_heads: int = 8, head_dim=None, kdim=None, vdim=No
 
 
 def _tensorflow(embed_dim: int, num_heads: int = 8, head_dim=None, kdim=None, vdim=None) -> AttentionConfig:
-    width = head_dim or embed_dim // num_heads
-    return AttentionConfig(
-        embed_dim,
-        num_heads,
-        head_dim,
-        kdim,
-        vdim,
-        bias=True,
-        output_projection=num_heads * width != embed_dim,
-        scale=embed_dim**-0.5,
-        projection_activation="relu",
+    config = AttentionConfig(
+        embed_dim, num_heads, head_dim, kdim, vdim, bias=True, output_projection=False, projection_activation="relu"
     )
+    return _over_whole_width(replace(config, output_projection=num_heads * config.width != embed_dim))
+
+
+def _over_whole_width(config: AttentionConfig) -> AttentionConfig:
+    """Scores over √embed_dim, of a config made first, so that an embed_dim of 0 meets its rule and no division."""
+    return replace(config, scale=config.embed_dim**-0.5)
 
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import streamlit as st
 
 from models.trace import QUERY_BY_KEY, Step
-from sections import chain, focus, heads, sentence, take_away, vectors, walk_through
+from sections import chain, focus, heads, scaling, sentence, take_away, vectors, walk_through
 from sections.choices import Look, one_of, whole_number
 from sections.scene import Computation
 
@@ -28,6 +28,7 @@ def render(made: Computation, look: Look, follow: Callable[[int], object] = lamb
     walk = walk_through.frame(made, right)
     with top:
         _ask(made, look, head, walk, follow)
+    scaling.render(made, look, head)
     chain.render(made, look, head)
     vectors.render(made)
     take_away.render(made, step, head, walk)

@@ -42,7 +42,7 @@ def _flow(trace: BlockTrace, query: int, name: str) -> str:
         moved = _moved(stream, now, query) if step in _STREAM else ""
         stream = now if step in _STREAM else stream
         picture = cells.vector(now[0, query], top, label=tale.title, fit=16)
-        rows.append([tale.title, f"<span class='strip-wide'>{picture}</span>", moved, tale.sentence])
+        rows.append([tale.title, f"<span class='strip-wide'>{picture}</span>", moved, cells.prose(tale.sentence)])
     head = [cells.token(name, "query"), story.COLUMNS["vector"], story.COLUMNS["moved"], ""]
     return cells.table(head, rows, caption=story.CAPTIONS["block"])
 

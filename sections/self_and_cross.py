@@ -30,7 +30,9 @@ def render(made: Computation, look: Look) -> None:
                 _side(compute(scene.with_drawn_source), look, kind, query)
             except Refused as refusal:
                 st.error(refusal.reason)
-    st.html(cells.table(*story.SAME_AND_DIFFERENT, caption=story.CAPTIONS["same and different"]))
+    head, rows = story.SAME_AND_DIFFERENT
+    wrapped = [[first, *map(cells.prose, rest)] for first, *rest in rows]
+    st.html(cells.table(head, wrapped, caption=story.CAPTIONS["same and different"]))
 
 
 def _side(made: Computation, look: Look, kind: str, query: int) -> None:

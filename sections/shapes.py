@@ -112,5 +112,5 @@ def _sharing(config: AttentionConfig) -> None:
 
 def _letters(rows: tuple[Row, ...]) -> str:
     used = {letter for row in rows for letter in row.symbols.replace("·", " ").split()}
-    lines = [[symbol.letter, symbol.meaning] for symbol in SYMBOLS.values() if symbol.letter in used]
+    lines = [[symbol.letter, cells.prose(symbol.meaning)] for symbol in SYMBOLS.values() if symbol.letter in used]
     return cells.table([story.COLUMNS["letter"], ""], lines, caption=story.CAPTIONS["letters"])

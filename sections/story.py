@@ -76,7 +76,7 @@ STEPS: dict[Step, Tale] = {
     ),
     Step.OUTPUT: Tale(
         "Heads together",
-        r"«output»{\text{output}_i} = [\,BLENDS\,]\, W_O",
+        r"«output»{\text{output}_i} = [\,BLENDS\,]W_O",
         "The blends of all heads side by side, times one more matrix. Each head has its own rows of W_O, "
         "so the output is also a sum with one part from each head.",
     ),
@@ -103,6 +103,12 @@ BLOCK_ASKS_ITSELF = (
     "This block attends to its own tokens, but cross-attention is chosen. Choose single-head or multi-head above."
 )
 
+SCALINGS = {
+    "head_dim": "Divided by √head_dim, as in the paper",
+    "embed_dim": "Divided by √embed_dim: more even",
+    "none": "Not divided: fewer keys keep a share",
+}
+
 VIEW = "no arithmetic: the same numbers under other axes"
 SHARING = {"multi-head": "multi-head", "here": "this layer", "multi-query": "multi-query"}
 SHARING_COLUMNS = ("key–value heads", "parameters", "cache bytes per token")
@@ -124,7 +130,7 @@ def agreement(weights: float | None, output: float | None, reason: str) -> str:
 
 
 NO_MASK = "No mask is chosen: every query sees every key, and nothing changes in this step."
-NO_OUTPUT_PROJECTION = "This layer has one head and no W_O, as in the drawing: z is already the output."
+NO_OUTPUT_PROJECTION = "This layer has no W_O: the blends of its heads, side by side, are the output."
 NOT_SCALED = "Scaling is off: the scores go into the softmax as they are. See how few keys are left with a share."
 EIGHT = (
     "The 8 is √64: the paper’s keys are 64 numbers long. The drawing shows 3, and so do we; "
@@ -139,10 +145,13 @@ def divisor(head_dim: int, factor: float) -> str:
     return rf"\sqrt{{{head_dim}}}" if factor == head_dim**-0.5 else f"{1 / factor:g}"
 
 
-def formula(step: Step, theme: str, *, heads: int = 1, divisor: str = "1") -> str:
-    """A step's formula in LaTeX for query i and key j, roles coloured for the `light` or `dark` theme."""
+def formula(step: Step, theme: str, *, heads: int = 1, divisor: str = "1", w_o: bool = True) -> str:
+    """A step's formula in LaTeX for query i and key j, roles coloured for the `light` or `dark` theme.
+
+    heads: how many blends the output is made of; w_o: whether a matrix follows them.
+    """
     blends = rf"z_i^1 \,\cdots\, z_i^{{{heads}}}" if heads > 1 else "z_i"
-    text = STEPS[step].formula.replace("BLENDS", blends).replace("DIVISOR", divisor)
+    text = STEPS[step].formula.replace("BLENDS", blends).replace("DIVISOR", divisor).replace("W_O", r"\, W_O" if w_o else "")
     return re.sub("«(.*?)»", lambda role: rf"\textcolor{{{getattr(ROLES[role[1]], theme)}}}", text)
 
 
@@ -255,6 +264,7 @@ HEADINGS = {
     "together": "The heads together",
     "in torch": "The same layer as torch.nn.MultiheadAttention",
     "sharing": "Who shares keys and values",
+    "scaling": "What this scaling does to the weights",
     "inside": "The attention inside layer {layer}",
     "chain": "The same for every query at once",
     "vectors": "The input vectors",

@@ -72,7 +72,8 @@ def sentence(made: Computation, head: int, query: int) -> str:
 def formula(made: Computation, step: Step, theme: str) -> str:
     """A step's formula in LaTeX, in the colours of a theme."""
     config = made.layer.config
-    return story.formula(step, theme, heads=config.num_heads, divisor=story.divisor(config.width, config.factor))
+    divisor = story.divisor(config.width, config.factor)
+    return story.formula(step, theme, heads=config.num_heads, divisor=divisor, w_o=config.output_projection)
 
 
 def remark(made: Computation, step: Step) -> str:

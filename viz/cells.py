@@ -64,6 +64,11 @@ def weight(value: float) -> str:
     )
 
 
+def prose(text: str) -> str:
+    """Words in a cell, free to wrap. `text` is ready HTML."""
+    return f'<span class="prose">{text}</span>'
+
+
 def bar(value: float) -> str:
     """A weight as a length: the full width is 1."""
     return f'<span class="bar"><i style="width:{100 * value:.2f}%"></i></span>'
