@@ -1,0 +1,87 @@
+"""The sentence of a query, and what is said of each step."""
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from models.trace import Step
+from sections import story, walk_through
+from sections.scene import Attention, Mask, Scale, Scene, Source, compute
+from tests.sections.oracle import fits, work_out
+from tests.sections.pages import opened, text_of
+from viz.numbers import percent
+
+SHARE = re.compile(r"(?:^|, | and | takes )([<>]?\d+ %) from (.*?)(?=, [<>\d]| and [<>\d]|\.$)")
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.integers(0, 9).map("w{}".format), min_size=1, max_size=9).map(" ".join),
+    st.sampled_from([Mask.NONE, Mask.CAUSAL, Mask.WINDOW]),
+    st.integers(0, 1000),
+    st.data(),
+)
+def test_the_sentence_names_the_largest_shares(text, mask, seed, data):
+    made = compute.__wrapped__(Scene(text=text, mask=mask, seed=seed, source=Source.RANDOM))
+    query = data.draw(st.integers(0, len(made.queries) - 1))
+    weights = work_out(made, 0, query)["weights"]
+    said = text_of(walk_through.sentence(made, 0, query))
+    assert said.startswith(f"{made.queries[query]} takes ") and said.endswith(".")
+    parts = SHARE.findall(said)
+    largest = sorted(weights[weights > 0], reverse=True)
+    assert len(parts) == min(len(largest), 4)
+    for (share, key), weight in zip(parts[:3], largest, strict=False):
+        assert fits(share, weight, percent)
+        assert any(made.keys[i] == key and abs(weights[i] - weight) < 1e-5 for i in range(len(weights)))
+    if len(largest) > 3:
+        assert parts[3][1] == "the rest"
+        assert fits(parts[3][0], sum(largest[3:]), percent)
+
+
+def test_a_query_that_sees_nothing_is_told_so():
+    made = compute(Scene(text="[PAD] a", mask=Mask.WINDOW, width=0, padding=True, source=Source.RANDOM))
+    said = text_of(walk_through.sentence(made, 0, 0))
+    assert said == story.sees_nothing("[PAD]") and "NaN" in said
+    assert text_of(walk_through.sentence(made, 0, 1)) == "a takes 100 % from a."
+
+
+@pytest.mark.parametrize(
+    "scene, step, remark",
+    [
+        (Scene(), Step.SCALED, story.EIGHT),
+        (Scene(scale=Scale.NONE), Step.SCALED, story.NOT_SCALED),
+        (Scene(source=Source.RANDOM), Step.SCALED, story.STEPS[Step.SCALED].sentence),
+        (Scene(), Step.MASKED, story.NO_MASK),
+        (Scene(mask=Mask.CAUSAL), Step.MASKED, story.STEPS[Step.MASKED].sentence),
+        (Scene(padding=True), Step.MASKED, story.STEPS[Step.MASKED].sentence),
+        (Scene(), Step.OUTPUT, story.NO_OUTPUT_PROJECTION),
+        (Scene(source=Source.RANDOM), Step.OUTPUT, story.STEPS[Step.OUTPUT].sentence),
+    ],
+)
+def test_what_is_special_about_a_step_is_said(scene, step, remark):
+    assert walk_through.remark(compute(scene), step) == remark
+
+
+@pytest.mark.parametrize(
+    "scene, written",
+    [
+        (Scene(), "{8}"),
+        (Scene(scale=Scale.NONE), "{1}"),
+        (Scene(source=Source.RANDOM), r"{\sqrt{16}}"),
+        (Scene(source=Source.RANDOM, attention=Attention.MULTI_HEAD), r"{\sqrt{4}}"),
+        (Scene(source=Source.RANDOM, head_dim=5), r"{\sqrt{5}}"),
+    ],
+)
+def test_the_formula_divides_as_the_layer_does(scene, written):
+    assert walk_through.formula(compute(scene), Step.SCALED, "light").endswith(written)
+
+
+def test_every_step_of_the_walk_has_its_formula_and_its_sentence_on_the_page():
+    words = " ".join(markdown.value for markdown in opened(mask="causal", source="random").markdown)
+    made = compute(Scene(mask=Mask.CAUSAL, source=Source.RANDOM))
+    for step in (Step.Q, Step.SCORES, Step.SCALED, Step.MASKED, Step.WEIGHTS, Step.CONTEXT, Step.OUTPUT):
+        assert f"**{story.STEPS[step].title}**" in words
+        assert f"${walk_through.formula(made, step, 'light')}$" in words
+        assert walk_through.remark(made, step) in words
