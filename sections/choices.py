@@ -77,7 +77,7 @@ def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> st
 
 def whole_number(name: str, low: int, high: int, **settings: Any) -> int | None:
     """A bound number that stays between its bounds when they move. None is a value where it is the default."""
-    default = getattr(DEFAULTS, name, 1)
+    default = settings.pop("default", getattr(DEFAULTS, name, 1))
     now = st.session_state.get(name)
     if now is not None and not low <= now <= high:
         st.session_state[name] = min(max(now, low), high)

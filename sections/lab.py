@@ -8,7 +8,7 @@ import streamlit as st
 
 from models.recipes import RECIPES
 from models.twin import Agreement
-from sections import attend, block, self_and_cross, shapes, story
+from sections import attend, block, crash, self_and_cross, shapes, story
 from sections.choices import Look, Places, choose
 from sections.scene import MAX_TOKENS, Computation, Refused, Scene, Source, agree, compute
 from viz.cells import STYLE
@@ -18,27 +18,28 @@ EQUAL = 1e-12
 
 Page = Callable[[Computation, Look], None]
 
-PAGES: dict[str, Page] = {
-    "attention": attend.render,
-    "shapes": shapes.render,
-    "self-and-cross": self_and_cross.render,
-    "block": block.render,
-}
-"""Every page by its name in the address; the first is the home page."""
 
 
 def run() -> None:
-    """Choices above, the chosen page below."""
-    pages = [
-        st.Page(partial(draw, render), title=story.PAGES[name], url_path=name, default=render is attend.render)
-        for name, render in PAGES.items()
+    """One page, chosen above; every page by its name in the address."""
+    pages = {
+        "attention": partial(draw, attend.render),
+        "shapes": partial(draw, shapes.render),
+        "crash": crash.render,
+        "self-and-cross": partial(draw, self_and_cross.render),
+        "block": partial(draw, block.render),
+    }
+    listed = [
+        st.Page(page, title=story.PAGES[name], url_path=name, default=name == "attention")
+        for name, page in pages.items()
     ]
-    st.navigation(pages, position="top").run()
+    st.html(STYLE)
+    st.navigation(listed, position="top").run()
 
 
 def draw(render: Page) -> None:
-    """Choices, and the page where there is something to compute."""
-    st.html(f'{STYLE}<div class="title"><h1>{story.TITLE}</h1><p>{story.TAGLINE}</p></div>')
+    """Choices, and a page of what they make, where there is something to compute."""
+    st.html(f'<div class="title"><h1>{story.TITLE}</h1><p>{story.TAGLINE}</p></div>')
     scene, look, places = choose()
     try:
         made = compute(scene)

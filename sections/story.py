@@ -210,6 +210,23 @@ LABELS = {
     "tokens": "Tokens are",
     "source": "Vectors and weights",
     "step": "Step",
+    "mistakes": "Mistakes many people make",
+    "call_batch": "batch",
+    "call_queries": "queries L",
+    "call_keys": "keys S",
+    "call_value_tokens": "values, if not S",
+    "call_query_width": "query width",
+    "call_key_width": "key width",
+    "call_value_width": "value width",
+    "call_embed_dim": "embed_dim",
+    "call_num_heads": "num_heads",
+    "call_kdim": "kdim",
+    "call_vdim": "vdim",
+    "call_batch_first": "batch_first",
+    "call_layout": "The tensors lie",
+    "call_mask_kind": "Passed as",
+    "call_mask_shape": "Its shape",
+    "call_mask_true_hides": "I mean True to hide",
     "parameters": "Parameters",
     "multiplications": "Multiplications",
     "norm": "Norm",
@@ -245,6 +262,26 @@ HELP = {
 
 PLACEHOLDERS = {"head_dim": "embed_dim / heads", "kdim": "embed_dim", "vdim": "embed_dim"}
 
+UNSET = "None"
+
+MISTAKES = {
+    "divide": "Heads that do not divide",
+    "wider keys": "Wider keys, no kdim",
+    "pairs": "Fewer values than keys",
+    "tokens first": "batch_first forgotten",
+    "mask shape": "Padding mask in the wrong place",
+    "mask reversed": "Mask the wrong way round",
+    "huge": "kdim of a million",
+}
+VERDICTS = {"works": "Works.", "fails": "Fails.", "silent": "Runs, but not as meant."}
+
+
+def mask_shape(typed: str) -> str:
+    """When the typed shape of a mask is none."""
+    came = f"got “{typed}”" if typed.strip() else "nothing is typed yet"
+    return f"The shape of the mask must be whole numbers with commas, like 2, 7 for batch × keys; {came}."
+
+
 EXAMPLES = {
     "worked": "Thinking Machines",
     "sentence": "A sentence, 8 heads",
@@ -262,6 +299,13 @@ HEADINGS = {
     "focus": "Head {head}, close up",
     "sentence": "Pick a token: it becomes the query",
     "together": "The heads together",
+    "layer": "**The layer**",
+    "tensors": "**The tensors**",
+    "call mask": "**The mask**",
+    "torch says": "**torch says**",
+    "mend": "**What mends it**",
+    "shapes": "**Shapes**",
+    "shapes then": "**Shapes after that**",
     "in torch": "The same layer as torch.nn.MultiheadAttention",
     "sharing": "Who shares keys and values",
     "scaling": "What this scaling does to the weights",
@@ -272,6 +316,8 @@ HEADINGS = {
 }
 
 HINTS = {
+    "crash": "Type the sizes of your `nn.MultiheadAttention` and of the tensors you pass it. "
+    "The verdict comes from torch itself; nothing large is ever allocated.",
     "torch follows": "torch leaves no choice here: head_dim is embed_dim / num_heads, values are as wide as keys, "
     "and the output is as wide as embed_dim.",
     "torch cannot": "torch.nn.MultiheadAttention cannot be this layer:",
@@ -306,6 +352,8 @@ COLUMNS = {
     "input": "input",
     "token": "token",
     "tensor": "tensor",
+    "wanted": "wanted",
+    "came": "came",
     "shape": "shape",
     "letter": "letter",
     "match": "match",
@@ -326,6 +374,8 @@ CAPTIONS = {
     "same and different": "What is the same and what differs between self- and cross-attention",
     "lookup": "Attention as a soft table: how well each key matches, its value, and the blended answer",
     "block": "Every step of the chosen token through the block",
+    "rule": "What was wanted and what came",
+    "shapes": "The shape of every tensor of the call",
     "torch shapes": "Shapes of the same layer’s inputs, weights and output in torch",
     "sharing": "Parameters and cache of multi-head, this and multi-query attention",
     "letters": "What the letters count",
