@@ -19,7 +19,7 @@ class Recipe:
 
     title, source, remark: for a reader; the remark says what differs from the paper.
     config: `config(embed_dim, num_heads=…, head_dim=None, kdim=None, vdim=None)` gives the `AttentionConfig`,
-        or its `ValueError`; num_heads is the document's own unless given, and sizes without a meaning in it are ignored.
+        or its `ValueError`; num_heads is the document's own unless given, sizes without a meaning in it are ignored.
     one_head: whether the document has a single head. two_sequences: whether it is about cross-attention.
     """
 
