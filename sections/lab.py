@@ -1,7 +1,6 @@
 """What every page stands on: title, choices, and the computation or the reason why there is none."""
 
 from collections.abc import Callable
-from functools import partial
 from html import escape
 
 import streamlit as st
@@ -17,37 +16,49 @@ EQUAL = 1e-12
 """The largest difference in float64 that is called equal: some thousand roundings of numbers around 1."""
 
 Page = Callable[[Computation, Look], None]
+HOME = "attention"
+PAGES: dict[str, Page] = {
+    HOME: attend.render,
+    "shapes": shapes.render,
+    "self-and-cross": self_and_cross.render,
+    "block": block.render,
+}
+"""Pages of what the choices make, by their names in the address."""
+BARE: dict[str, Callable[[], None]] = {"crash": crash.render}
+"""Pages that stand by themselves."""
 
 
 
 def run() -> None:
-    """One page, chosen above; every page by its name in the address."""
-    pages = {
-        "attention": partial(draw, attend.render),
-        "shapes": partial(draw, shapes.render),
-        "crash": crash.render,
-        "self-and-cross": partial(draw, self_and_cross.render),
-        "block": partial(draw, block.render),
-    }
-    listed = [
-        st.Page(page, title=story.PAGES[name], url_path=name, default=name == "attention")
-        for name, page in pages.items()
-    ]
+    """Choices, which outlive a change of page, and under them the page chosen at the top."""
     st.html(STYLE)
-    st.navigation(listed, position="top").run()
+    frame: list = []  # filled once the page is known, before it runs
+    pages = [
+        st.Page(lambda render=render: render(*frame), title=story.PAGES[name], url_path=name, default=name == HOME)
+        for name, render in {**PAGES, **BARE}.items()
+    ]
+    page = st.navigation(pages, position="top")
+    if page.title not in [story.PAGES[name] for name in BARE]:
+        frame += _frame()
+    page.run()
 
 
 def draw(render: Page) -> None:
-    """Choices, and a page of what they make, where there is something to compute."""
+    """Choices, and a page of what they make."""
+    render(*_frame())
+
+
+def _frame() -> tuple[Computation, Look]:
+    """Title, choices and what they make; stops here, with the reason, where there is nothing to compute."""
     st.html(f'<div class="title"><h1>{story.TITLE}</h1><p>{story.TAGLINE}</p></div>')
     scene, look, places = choose()
     try:
         made = compute(scene)
     except Refused as refusal:
         places[refusal.choice].error(refusal.reason)
-        return
+        st.stop()
     _remark(made, places)
-    render(made, look)
+    return made, look
 
 
 def _remark(made: Computation, places: Places) -> None:
