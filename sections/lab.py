@@ -7,7 +7,7 @@ import streamlit as st
 
 from models.recipes import RECIPES
 from models.twin import Agreement
-from sections import attend, block, crash, self_and_cross, shapes, story
+from sections import attend, block, crash, in_torch, self_and_cross, shapes, story
 from sections.choices import Look, Places, choose
 from sections.scene import MAX_TOKENS, Computation, Refused, Scene, Source, agree, compute
 from viz.cells import STYLE
@@ -20,6 +20,7 @@ HOME = "attention"
 PAGES: dict[str, Page] = {
     HOME: attend.render,
     "shapes": shapes.render,
+    "torch": in_torch.render,
     "self-and-cross": self_and_cross.render,
     "block": block.render,
 }

@@ -109,6 +109,13 @@ SCALINGS = {
     "none": "Not divided: fewer keys keep a share",
 }
 
+DIALECTS = {
+    "einops": "As our own module does it. Paste it into a fresh Python: it needs torch and einops only.",
+    "torch": "Plain torch, with view and transpose in place of patterns.",
+    "library": "torch’s own attention: nn.MultiheadAttention where it can be this layer, "
+    "else F.scaled_dot_product_attention.",
+}
+
 VIEW = "no arithmetic: the same numbers under other axes"
 SHARING = {"multi-head": "multi-head", "here": "this layer", "multi-query": "multi-query"}
 SHARING_COLUMNS = ("key–value heads", "parameters", "cache bytes per token")
@@ -210,6 +217,7 @@ LABELS = {
     "tokens": "Tokens are",
     "source": "Vectors and weights",
     "step": "Step",
+    "dialect": "Written with",
     "mistakes": "Mistakes many people make",
     "call_batch": "batch",
     "call_queries": "queries L",
@@ -306,6 +314,9 @@ HEADINGS = {
     "mend": "**What mends it**",
     "shapes": "**Shapes**",
     "shapes then": "**Shapes after that**",
+    "code": "This scene as code",
+    "both ways": "The mask, both ways",
+    "own steps": "Our own steps, as they run",
     "in torch": "The same layer as torch.nn.MultiheadAttention",
     "sharing": "Who shares keys and values",
     "scaling": "What this scaling does to the weights",
@@ -316,6 +327,12 @@ HEADINGS = {
 }
 
 HINTS = {
+    "no mask": "No mask is chosen, so there is nothing to turn round. Choose one above.",
+    "function keeps": "`F.scaled_dot_product_attention` **keeps** where it is True:",
+    "module hides": "`nn.MultiheadAttention` **hides** where it is True:",
+    "module cannot": "nn.MultiheadAttention cannot be this layer, so it is not run here:",
+    "difference": "Run on this scene in float32: largest difference from our {name} {largest:.1e}. "
+    "Queries that see nothing are left out; there torch gives NaN or its own choice.",
     "crash": "Type the sizes of your `nn.MultiheadAttention` and of the tensors you pass it. "
     "The verdict comes from torch itself; nothing large is ever allocated.",
     "torch follows": "torch leaves no choice here: head_dim is embed_dim / num_heads, values are as wide as keys, "

@@ -1,0 +1,418 @@
+"""What a person does, in a real browser on a real server: typing, clicking, keys, links, files, hostile text."""
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import parse_qs, urlencode, urlsplit
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+
+from models.trace import Step
+from sections import story
+from sections.scene import Attention, Mask, Scene, Source, compute
+from tests.browser import CHROMIUM, launch, serve
+from tests.sections.oracle import agree, work_out
+from tests.sections.pages import Table, read
+
+DESK, PHONE = {"width": 1400, "height": 1000}, {"width": 400, "height": 800}
+READY = ".st-key-focus .nsewdrag"
+RANDOM = {"source": "random"}
+
+SHIFTS = """window.__shift = 0; new PerformanceObserver(list => list.getEntries().forEach(
+  shift => { if (!shift.hadRecentInput) window.__shift += shift.value })).observe({type: "layout-shift", buffered: true})"""
+STILL = """() => new Promise(resolve => { // nothing on the page has changed for a while
+  let timer = setTimeout(resolve, 500)
+  new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(resolve, 500) })
+    .observe(document.body, {subtree: true, childList: true, attributes: true, characterData: true}) })"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        reason = "no Chromium or Chrome on this machine; Debian's package is called chromium"
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(browser) -> Iterator[str]:
+    with serve() as address:
+        yield address
+
+
+@pytest.fixture
+def visit(browser, server) -> Iterator[Callable[..., Page]]:
+    """Opens an address of the app in a browser nobody used before; at the end nothing may have gone wrong there."""
+    contexts: list[BrowserContext] = []
+    wrong: list[str] = []
+
+    def watch(page: Page) -> None:
+        page.on("request", lambda request: local(request.url) or wrong.append(f"asked {request.url}"))
+        page.on("console", lambda message: message.type == "error" and wrong.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+
+    def open_page(address: str | dict = "", *, wait: str = READY, **settings) -> Page:
+        context = browser.new_context(**{"viewport": DESK, "accept_downloads": True} | settings)
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        context.add_init_script(SHIFTS)
+        page = context.new_page()
+        watch(page)
+        query = address if isinstance(address, str) else f"?{urlencode(address)}"
+        page.goto(query if query.startswith("http") else f"{server}/{query}")
+        page.wait_for_selector(wait, state="attached")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def local(url: str) -> bool:
+    return urlsplit(url).hostname == "127.0.0.1" or urlsplit(url).scheme in ("data", "blob")
+
+
+# ---- reading the page ----
+
+
+def tables(page: Page) -> dict[str, Table]:
+    found = [read(markup).tables[0] for markup in page.locator("table.walk").evaluate_all("all => all.map(e => e.outerHTML)")]
+    return {table.caption: table for table in found}
+
+
+def walk(page: Page) -> list[str]:
+    """All words and numbers of the walk, as they are shown."""
+    return page.locator(".say, table.walk").all_inner_texts()
+
+
+def settle(page: Page) -> None:
+    page.evaluate(STILL)
+
+
+def address_of(page: Page) -> dict[str, str]:
+    return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query, keep_blank_values=True).items()}
+
+
+def until_address(page: Page, name: str, value: str) -> None:
+    page.wait_for_function("([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value])
+
+
+def choose(page: Page, name: str, option: str) -> None:
+    page.locator(f".st-key-{name}").get_by_role("radio", name=option, exact=True).click()
+
+
+def says(page: Page, start: str) -> None:
+    expect(page.locator(".say")).to_have_text(re.compile(f"^{re.escape(start)} "))
+
+
+@contextmanager
+def redrawn(page: Page) -> Iterator[None]:
+    """Until the sentence of the walk is another one."""
+    before = page.locator(".say").inner_text()
+    yield
+    expect(page.locator(".say")).not_to_have_text(before)
+
+
+def cell(page: Page, figure: str, query: int, key: int) -> tuple[float, float]:
+    """Where the middle of a map's cell is on the screen; both counted from 0."""
+    plot = page.locator(f".st-key-{figure} .js-plotly-plot")
+    plot.scroll_into_view_if_needed()
+    return tuple(
+        plot.evaluate(
+            """(plot, [query, key]) => { const {xaxis, yaxis} = plot._fullLayout, box = plot.getBoundingClientRect()
+              return [box.x + xaxis._offset + xaxis.l2p(key), box.y + yaxis._offset + yaxis.l2p(query)] }""",
+            [query, key],
+        )
+    )
+
+
+def numbers_hold(page: Page, scene: Scene, head: int, query: int) -> None:
+    """The numbers read off the page are those of formulas worked out here. Counted from 0."""
+    made, table = compute(scene), tables(page)
+    wanted = work_out(made, head, query)
+
+    def column(name: str, place: int) -> list[str]:
+        return [text for row in table[story.CAPTIONS[name]].rows for text in row[place].numbers]
+
+    agree(column("query", 2), wanted["q"])
+    for place, name in ((1, "scores"), (2, "scaled"), (3, "masked")):
+        agree(column("masked", place), wanted[name])
+    agree(column("weights", 3), wanted["weights"])
+    agree(column("context", 3), wanted["weighted"])
+    agree(table[story.CAPTIONS["context"]].foot[3].numbers, wanted["z"])
+    agree(table[story.CAPTIONS["together"]].foot[2].numbers, wanted["output"])
+
+
+# ---- what a person does ----
+
+
+def test_typing_choosing_and_clicking_a_cell(visit):
+    page = visit()
+    expect(page.locator(".say")).to_have_text("Thinking takes 88 % from Thinking and 12 % from Machines.")
+    box = page.locator(".st-key-text input")
+    box.fill("")
+    box.press_sequentially("the cat sat")  # no Enter: it follows the typing
+    says(page, "the")
+    expect(page.locator(".st-key-sentence button.chip bdi")).to_have_text(["the", "cat", "sat"])
+    choose(page, "attention", "multi-head")
+    page.wait_for_selector(".st-key-head-grid .nsewdrag", state="attached")
+    with redrawn(page):
+        choose(page, "mask", "causal")
+    until_address(page, "mask", "causal")
+    scene = Scene(text="the cat sat", attention=Attention.MULTI_HEAD, mask=Mask.CAUSAL, source=Source.RANDOM)
+    numbers_hold(page, scene, 0, 0)
+
+    settle(page)
+    page.mouse.click(*cell(page, "focus", 2, 1))
+    until_address(page, "query", "3")
+    says(page, "sat")
+    numbers_hold(page, scene, 0, 2)
+    settle(page)
+    page.mouse.click(*cell(page, "focus", 1, 0))
+    says(page, "cat")
+    assert address_of(page) == {
+        "text": "the cat sat", "attention": "multi-head", "mask": "causal", "source": "random", "query": "2",
+    }  # fmt: skip
+    numbers_hold(page, scene, 0, 1)
+
+
+def test_chips_by_mouse_and_by_keyboard(visit):
+    page = visit({"text": "one two three four"} | RANDOM)
+    chips = page.locator(".st-key-sentence button.chip")
+    scene = Scene(text="one two three four", source=Source.RANDOM)
+    chips.nth(2).click()
+    until_address(page, "query", "3")
+    says(page, "three")
+    expect(chips.nth(2)).to_have_attribute("aria-pressed", "true")
+    numbers_hold(page, scene, 0, 2)
+
+    page.locator(".st-key-text input").focus()
+    inside = "() => document.activeElement.shadowRoot?.activeElement?.innerText.split('\\n')[0] ?? ''"
+    for _ in range(40):
+        page.keyboard.press("Tab")
+        if page.evaluate(inside):
+            break
+    assert page.evaluate(inside) == "three"  # one stop for all of them, at the one that asks
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate(inside) == "four"
+    page.keyboard.press("Enter")
+    until_address(page, "query", "4")
+    says(page, "four")
+    numbers_hold(page, scene, 0, 3)
+    page.keyboard.press("Home")
+    assert page.evaluate(inside) == "one"
+    page.keyboard.press("Space")
+    says(page, "one")
+    page.locator(".st-key-query input").fill("2")
+    page.keyboard.press("Enter")
+    says(page, "two")
+
+
+@pytest.mark.parametrize("example", ["A sentence, 8 heads", "Two languages"])
+def test_a_copied_link_restores_the_view(visit, example):
+    page = visit()
+    with redrawn(page):
+        page.locator(".st-key-example").get_by_text(example).click()
+    choose(page, "step", "scaled")
+    until_address(page, "step", "scaled")
+    page.locator(".st-key-head input").fill("2")
+    page.keyboard.press("Enter")
+    until_address(page, "head", "2")
+    settle(page)
+    again = visit(page.url)
+    expect(again.locator(".say")).to_have_text(page.locator(".say").inner_text())
+    settle(again)
+    assert again.url == page.url
+    assert walk(again) == walk(page)
+    for name in ("attention", "mask", "step"):
+        chosen = "[role=radio][aria-checked=true]"
+        assert again.locator(f".st-key-{name} {chosen}").inner_text() == page.locator(f".st-key-{name} {chosen}").inner_text()
+    drawn = "plot => plot.data.filter(t => t.type === 'heatmap').map(t => JSON.stringify([...t.z].map(row => [...row])))"
+    for figure in ("focus", "head-grid"):
+        plots = [one.locator(f".st-key-{figure} .js-plotly-plot").evaluate(drawn) for one in (page, again)]
+        assert plots[0] == plots[1] and plots[0]
+
+
+def download(page: Page, name: str, folder: Path) -> Path:
+    button = page.locator("[data-testid=stDownloadButton] button").filter(has_text=story.DOWNLOADS[name])
+    with page.expect_download() as coming:
+        button.click()
+    assert coming.value.suggested_filename == name
+    coming.value.save_as(folder / name)
+    return folder / name
+
+
+def test_downloads_open(visit, browser, tmp_path):
+    page = visit({"text": "one two three", "attention": "cross", "context": "vier fünf", "mask": "causal", "heads": 2, "query": 2} | RANDOM)
+    scene = Scene(
+        text="one two three", context="vier fünf", attention=Attention.CROSS, mask=Mask.CAUSAL, heads=2, source=Source.RANDOM
+    )
+    made = compute(scene)
+    page.locator(".st-key-sentence button.chip").nth(2).click()
+    says(page, "three")  # what is downloaded is what is seen by then
+    shown = walk(page)
+    with np.load(download(page, "attention.npz", tmp_path), allow_pickle=False) as archive:
+        for step in Step:
+            np.testing.assert_array_equal(archive[step], made.trace[step][0].numpy())
+    listed = json.loads(download(page, "attention.json", tmp_path).read_text(encoding="utf-8"))
+    np.testing.assert_array_equal(
+        np.array(listed["arrays"]["weights"]["values"], np.float32), made.trace.weights[0].numpy()
+    )
+    file = download(page, "attention.html", tmp_path)
+
+    context = browser.new_context(viewport=DESK, offline=True)
+    asked, wrong = [], []
+    alone = context.new_page()
+    alone.on("request", lambda request: asked.append(request.url))
+    alone.on("console", lambda message: message.type in ("error", "warning") and wrong.append(message.text))
+    alone.on("pageerror", lambda error: wrong.append(str(error)))
+    alone.goto(file.as_uri())
+    alone.wait_for_function("document.querySelectorAll('.js-plotly-plot .heatmaplayer image').length >= 3")
+    assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [file.as_uri()]
+    assert not wrong
+    assert alone.locator(".say").inner_text() == shown[0]
+    assert alone.locator("math").count() == 7
+    assert all(box["height"] > 5 for box in alone.locator("math").evaluate_all("all => all.map(e => e.getBoundingClientRect())"))
+    there = {read(markup).tables[0].caption for markup in alone.locator("table.walk").evaluate_all("all => all.map(e => e.outerHTML)")}
+    assert {story.CAPTIONS[name] for name in ("weights", "context", "together")} <= there
+    found = tables(alone)
+    agree([text for row in found[story.CAPTIONS["weights"]].rows for text in row[3].numbers], made.trace.weights[0, 0, 2])
+    assert not overflows(alone)
+    context.close()
+
+
+PAYLOADS = (
+    "<img/src=x/onerror=__fired=1> <script>__fired=1</script> <svg/onload=__fired=1> [a](javascript:__fired=1) "
+    "<a/href=javascript:__fired=1>x</a> \"onmouseover='__fired=1' $\\href{javascript:__fired=1}{x}$ <b>bold</b> ** :red[x] {{7*7}} %{z}"
+)
+
+
+def test_hostile_text_is_only_text(visit):
+    page = visit({"text": PAYLOADS, "context": PAYLOADS, "attention": "cross", "heads": 2, "every_key": "true", "products": "true"} | RANDOM)
+    tokens = Scene(text=PAYLOADS).split("text")
+    page.add_init_script("window.__fired = 0")
+    expect(page.locator(".st-key-sentence button.chip bdi")).to_have_text(tokens)
+    expect(page.locator(".st-key-sentence .keys bdi")).to_have_text(tokens)
+    for name in ("chain", "vectors"):
+        page.locator(f".st-key-{name} summary").click()
+    page.wait_for_selector(".st-key-vectors table.walk")
+    page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length === 3")
+    settle(page)
+    for figure in ("focus", "head-grid"):
+        for query, key in ((0, 0), (1, 1), (3, 4)):
+            x, y = cell(page, figure, query, key)
+            page.mouse.move(x - 1, y)
+            page.mouse.move(x, y)
+            page.wait_for_selector(f".st-key-{figure} .hoverlayer .hovertext")
+            shown = page.locator(f".st-key-{figure} .hoverlayer").inner_text()
+            assert tokens[query] in shown.replace("\xa0", " ") and tokens[key] in shown.replace("\xa0", " ")
+    for index in range(4):
+        page.locator(".st-key-sentence button.chip").nth(index).click()
+        says(page, tokens[index])
+        page.locator("table.walk bdi").nth(index).hover()
+    page.locator("[data-testid=stPopoverButton]").click()
+    page.wait_for_selector(".st-key-seed")
+    assert page.evaluate("window.__fired") in (0, None)
+    for selector in ("table.walk bdi", ".say bdi"):
+        assert set(page.locator(selector).all_inner_texts()) <= set(tokens)
+    dangerous = "img[src=x], b:not(.js-plotly-plot b), a[href^=javascript], [onerror], [onload], [onmouseover]"
+    for root in (".st-key-maps", "table.walk", ".say", ".st-key-chain", ".st-key-vectors"):
+        assert page.locator(root).first.locator(dangerous).count() == 0
+    assert "__fired" not in page.evaluate("[...document.scripts].map(s => s.textContent).join()")
+
+
+def overflows(page: Page) -> bool:
+    return page.evaluate("document.scrollingElement.scrollWidth > document.scrollingElement.clientWidth")
+
+
+def background(page: Page) -> float:
+    """How light the page is, from 0 to 1."""
+    colour = page.locator("[data-testid=stApp]").evaluate("e => getComputedStyle(e).backgroundColor")
+    return sum(map(float, re.findall(r"[\d.]+", colour)[:3])) / 3 / 255
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_both_themes_at_desk_and_phone_width(visit, scheme, size):
+    page = visit({"text": "one two three four five", "attention": "multi-head", "mask": "causal"} | RANDOM, viewport=size, color_scheme=scheme)
+    settle(page)
+    assert (background(page) > 0.5) == (scheme == "light")
+    assert not overflows(page)
+    unreadable = page.locator(".say, .say bdi, table.walk th, table.walk i:not(:empty), [data-testid=stMarkdown] p").evaluate_all(
+        """all => { const light = colour => { const [r, g, b, a] = colour.match(/[\\d.]+/g).map(Number)
+             const linear = c => (c /= 255) <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4
+             return a === 0 ? null : 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b) }
+           const paper = e => { for (; e; e = e.parentElement) {
+             const found = light(getComputedStyle(e).backgroundColor); if (found !== null) return found } return 1 }
+           return all.filter(e => e.getClientRects().length && e.innerText.trim()).map(e => {
+             const [a, b] = [light(getComputedStyle(e).color), paper(e)]
+             return [(Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05), e.innerText] })
+             .filter(([contrast]) => contrast < 4.5) }"""
+    )
+    assert not unreadable
+
+
+CONTROLS = """() => [...document.querySelectorAll(
+    "[data-testid=stTextInput], [data-testid=stButtonGroup], [data-testid=stNumberInput], [data-testid=stSelectbox], "
+    + "[data-testid=stCheckbox], [data-testid=stPopover], [data-testid=stSlider], [data-testid=stDownloadButton], "
+    + "[data-testid=stExpander], [data-testid=stBidiComponentIsolated]")]
+  .filter(e => e.getClientRects().length && e.getBoundingClientRect().top < innerHeight)
+  .map(e => e.closest("[class*=st-key-]")?.className.match(/st-key-([\\w-]+)/)[1] ?? e.dataset.testid)"""
+
+
+def test_the_first_screen(visit, record_property):
+    page = visit()
+    settle(page)
+    shift = page.evaluate("window.__shift")
+    record_property("layout_shift", shift)
+    print(f"layout shift while loading: {shift:.3f}")
+    assert shift < 0.25
+    controls = page.evaluate(CONTROLS)
+    assert len(controls) <= 8, controls
+    for selector in (".st-key-text input", ".st-key-sentence button.chip", ".say", ".st-key-attention", ".st-key-mask"):
+        box = page.locator(selector).first.bounding_box()
+        assert box["y"] >= 0 and box["y"] + box["height"] <= DESK["height"], selector
+    plot = page.locator(".st-key-focus .js-plotly-plot").bounding_box()
+    assert plot["y"] + plot["height"] <= DESK["height"]
+    steps = page.locator("table.walk").evaluate_all("all => all.filter(e => e.getBoundingClientRect().bottom <= innerHeight).length")
+    assert steps >= 2  # q, and q·k of every key
+    assert not overflows(page)
+
+
+@pytest.mark.parametrize(
+    "address, place, message",
+    [
+        ({"text": " "}, "text", story.EMPTY["text"]),
+        ({"attention": "cross", "context": ""}, "context", story.EMPTY["context"]),
+        ({"attention": "multi-head", "heads": 3}, "heads", story.does_not_divide(16, 3)),
+    ],
+    ids=["empty", "no context", "heads"],
+)
+def test_a_message_stands_beside_what_is_at_fault(visit, address, place, message):
+    page = visit(address, wait="[data-testid=stAlert]")
+    alert = page.locator("[data-testid=stAlert]")
+    assert alert.inner_text() == message
+    expect(page.locator("[data-testid=stException]")).to_have_count(0)
+    widget, below = page.locator(f".st-key-{place}").bounding_box(), alert.bounding_box()
+    assert 0 <= below["y"] - (widget["y"] + widget["height"]) < 120
+    page.locator(f".st-key-{place} input").fill("4")
+    page.keyboard.press("Enter")
+    page.wait_for_selector(READY, state="attached")
+    expect(alert).to_have_count(0)
+
+
+def test_nonsense_in_the_address_is_the_default_page(visit):
+    names = "attention mask heads embed_dim head_dim seed tokens source step query head scale positions padding recipe kv_heads"
+    page = visit({name: ("", "nope", "1e400", "-1")[number % 4] for number, name in enumerate(names.split())})
+    expect(page.locator(".say")).to_have_text("Thinking takes 88 % from Thinking and 12 % from Machines.")
+    expect(page.locator("[data-testid=stException]")).to_have_count(0)
