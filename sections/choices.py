@@ -31,7 +31,6 @@ Places = dict[str, DeltaGenerator]
 
 def choose() -> tuple[Scene, Look, Places]:
     """Every choice but step, head and query, and where to put what must be said of one."""
-    st.session_state.update(st.session_state.pop("set again", {}))
     top, examples, row, below = (st.container(gap="xsmall") for _ in range(4))
     with row, st.container(horizontal=True, vertical_alignment="bottom"):
         governed = _governed(_asked_recipe())
@@ -53,9 +52,6 @@ def choose() -> tuple[Scene, Look, Places]:
     with more:
         chosen |= texts | _more(Scene(**chosen, **texts))
         look = Look(switch("products", False), switch("every_key", False), one_of("picture", ["svg", "png"], default="svg"))
-    if "just set" in st.session_state:  # only a widget that has been drawn before writes what is set to the address
-        st.session_state["set again"] = st.session_state.pop("just set")
-        st.rerun()
     return Scene(**chosen), look, places | dict.fromkeys(("source", "heads", "mask"), below)
 
 
@@ -133,9 +129,10 @@ def _examples() -> None:
         example = EXAMPLES[st.session_state.example]
         values = {field.name: getattr(example.scene, field.name) for field in fields(example.scene)}
         chosen = {name: str(value) if isinstance(value, StrEnum) else value for name, value in values.items()}
-        chosen |= {"query": example.query, "head": example.head}
-        st.session_state.update(chosen, example=None)
-        st.session_state["just set"] = chosen
+        undrawn = {name: value for name, value in chosen.items() if name not in st.session_state}
+        st.session_state.update(chosen, query=example.query, head=example.head, example=None)
+        # the one write to the address: a widget that was not on the page does not write what it is set to
+        st.query_params.update({name: value for name, value in undrawn.items() if value != getattr(DEFAULTS, name)})
 
     st.pills(
         story.LABELS["examples"],
