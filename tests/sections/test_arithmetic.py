@@ -50,9 +50,9 @@ def holds(made: Computation, head: int, query: int) -> None:
     wanted, drawn = work_out(made, head, query), draw(made, head, query)
     keys = list(made.keys)
 
-    [row] = drawn["query"].rows
-    assert row[0].tokens == [made.queries[query]]
-    check([row[1]], wanted["x"]), check([row[2]], wanted["q"])
+    given, asked = drawn["query"].rows
+    assert given[0].tokens == [made.queries[query]]
+    check([given[2]], wanted["x"]), check([asked[2]], wanted["q"])
 
     asking, *rows = drawn["scores"].rows
     assert asking[0].tokens == [made.queries[query]]
