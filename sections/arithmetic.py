@@ -50,8 +50,11 @@ def _heaviest(weights: np.ndarray) -> list[int]:
 
 def _query(made: Computation, steps: Walk[np.ndarray], query: int) -> str:
     x, name = made.inputs["query"][query].numpy(), cells.token(made.queries[query], "query")
-    row = [name, cells.vector(x, cells.limit(x), label="x"), _ring("query", steps.q, cells.limit(steps.q), "q")]
-    return cells.table(["", story.COLUMNS["input"], "q"], [row], caption=story.CAPTIONS["query"])
+    rows = [
+        [name, story.COLUMNS["input"], cells.vector(x, cells.limit(x), label="x")],
+        ["", "q", _ring("query", steps.q, cells.limit(steps.q), "q")],
+    ]
+    return cells.table(["", "", ""], rows, caption=story.CAPTIONS["query"])
 
 
 def _scores(made: Computation, steps: Walk[np.ndarray], query: int, shown: list[int], products: bool) -> str:

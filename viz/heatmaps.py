@@ -27,8 +27,8 @@ HIDING = (Step.MASKED, Step.WEIGHTS)
 """The steps in which `chain` shows what a query may not look at as hidden."""
 
 # Pixels. Figures are designed for these widths; the browser then fits them to the width there is.
-_WIDTH, _ROW_WIDTH = 560, 1300
-_HEIGHT = 440  # of the maps and the labels below them; more from 16 maps on
+_WIDTH, _ROW_WIDTH = 490, 1300
+_ONE_HIGH, _MANY_HIGH = 440, 400  # of the maps and the labels below them; more from 16 maps on
 _CELL = 120  # the side of a cell, at most
 _SCALE = 52  # above the maps, for the colour scale
 _NAME = 20  # above each map or scale, for its name
@@ -228,7 +228,7 @@ def _arrange(
     """As many maps side by side as make the cells largest."""
     font = 14 if count == 1 else 12
     left, below = _longest(rows, font) + 36, _longest(columns, font) + 44
-    height = _HEIGHT * max(1, math.sqrt(count / 16))
+    height = _ONE_HIGH if count == 1 else _MANY_HIGH * max(1, math.sqrt(count / 16))
 
     def cell(across: int) -> float:
         down = math.ceil(count / across)
