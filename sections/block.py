@@ -7,7 +7,7 @@ import streamlit as st
 from models.block import BlockStep, BlockTrace, change
 from sections import attend, story
 from sections.choices import Look, one_of, whole_number
-from sections.scene import MAX_LAYERS, Computation, Refused, Stack, compute_stack
+from sections.scene import MAX_LAYERS, Computation, Source, Stack, compute, compute_stack
 from viz import cells
 from viz.numbers import percent, short
 
@@ -21,9 +21,10 @@ def render(made: Computation, look: Look) -> None:
         layer = whole_number("layer", 1, layers, width=130) - 1
     st.caption(story.NORMS[norm])
     try:
+        made = _drawn(made)
         traces, blocks = compute_stack(Stack(made.scene, layers, norm, activation))
-    except Refused as refusal:
-        st.error(refusal.reason)
+    except ValueError as refusal:  # of the scene, or of an attention whose output cannot be added to its input
+        st.error(str(refusal))
         return
     trace = traces[layer]
     flow = st.empty()
@@ -31,6 +32,14 @@ def render(made: Computation, look: Look) -> None:
     asked = trace.before if norm == "post" else trace.normalised
     inside = replace(made, inputs={"query": asked[0]}, layer=blocks[layer].attention, trace=trace.attention)
     attend.render(inside, look, follow=lambda query: flow.html(_flow(trace, query, made.queries[query])))
+
+
+def _drawn(made: Computation) -> Computation:
+    """With random vectors, since the worked example has no block."""
+    if made.scene.source is Source.RANDOM:
+        return made
+    st.caption(story.SOURCES[Source.RANDOM].format(seed=made.scene.seed))
+    return compute(replace(made.scene, source=Source.RANDOM))
 
 
 def _flow(trace: BlockTrace, query: int, name: str) -> str:
