@@ -48,16 +48,18 @@ def _flow(trace: BlockTrace, query: int, name: str) -> str:
     top = cells.limit(*(trace[step][0, query] for step in trace.flow))
     for step in trace.flow:
         tale, now = story.BLOCK_STEPS[step], trace[step]
-        moved = _moved(stream, now, query) if step in _STREAM else ""
-        stream = now if step in _STREAM else stream
+        passed = step in _STREAM[trace.norm]
+        moved = _moved(stream, now, query) if passed else ""
+        stream = now if passed else stream
         picture = cells.vector(now[0, query], top, label=tale.title, fit=16)
         rows.append([tale.title, f"<span class='strip-wide'>{picture}</span>", moved, cells.prose(tale.sentence)])
     head = [cells.token(name, "query"), story.COLUMNS["vector"], story.COLUMNS["moved"], ""]
     return cells.table(head, rows, caption=story.CAPTIONS["block"])
 
 
-_STREAM = {BlockStep.ADDED, BlockStep.NORMALISED, BlockStep.ADDED_AGAIN, BlockStep.NORMALISED_AGAIN}
-"""The steps the token itself passes through; the others lie on the branches beside it."""
+_SUMS = {BlockStep.ADDED, BlockStep.ADDED_AGAIN}
+_STREAM = {"post": _SUMS | {BlockStep.NORMALISED, BlockStep.NORMALISED_AGAIN}, "pre": _SUMS}
+"""The steps the token itself passes through, in each norm order; the others lie on the branches beside it."""
 
 
 def _moved(before, after, query: int) -> str:
