@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import streamlit as st
 
+from models.attention import hide, normalise, scale
 from models.trace import Step
 from sections import story
 from sections.choices import Look
@@ -17,10 +18,14 @@ def render(made: Computation, look: Look, head: int) -> None:
     if made.scene.scale is Scale.HEAD_DIM or made.layer.config.factor == made.layer.config.width**-0.5:
         return
     st.markdown(f"##### {story.HEADINGS['scaling']}")
-    paper = compute(replace(made.scene, scale=Scale.HEAD_DIM))
-    for side, column in zip((made, paper), st.columns(2, gap="large"), strict=True):
-        weights = side.trace[Step.WEIGHTS][0, head].numpy()
-        figure = heatmaps.focus(weights, made.queries, made.keys, signed=False, hidden=hidden(made, Step.WEIGHTS))
+    paper = compute(replace(made.scene, scale=Scale.HEAD_DIM)).layer.config.factor
+    sides = {
+        made.scene.scale: made.trace.weights,
+        Scale.HEAD_DIM: normalise(hide(scale(made.trace.scores, paper), made.visible)),
+    }
+    for (name, weights), column in zip(sides.items(), st.columns(2, gap="large"), strict=True):
+        shown = weights[0, head].numpy()
+        figure = heatmaps.focus(shown, made.queries, made.keys, signed=False, hidden=hidden(made, Step.WEIGHTS))
         with column:
-            st.markdown(story.SCALINGS[side.scene.scale])
-            show(figure, f"scaling-{side.scene.scale}", look, alt=story.alt("focus", Step.WEIGHTS, head + 1))
+            st.markdown(story.SCALINGS[name])
+            show(figure, f"scaling-{name}", look, alt=story.alt("focus", Step.WEIGHTS, head + 1))
