@@ -59,14 +59,15 @@ def _mask(made: Computation) -> None:
     context = both_ways.with_function(trace.q, trace.k, trace.v, made.layer.config.factor, visible)
     _difference("context", context[:, :, sees], trace.context[:, :, sees])
     st.markdown(story.HINTS["module hides"])
-    st.code(f"attn_mask = ~visible\n# {~visible}".replace("\n        ", "\n#         "), language="python")
+    keep = torch.tensor([[token != PAD for token in made.keys]])
     padding_only = made.scene.mask in (Mask.NONE, Mask.PADDING)
+    passed, hides = ("key_padding_mask = ~keep", ~keep) if padding_only else ("attn_mask = ~visible", ~visible)
+    st.code("\n# ".join([passed, *str(hides).splitlines()]), language="python")
     function = both_ways.with_padding if padding_only else both_ways.with_module
     st.code(getsource(function), language="python", wrap_lines=True)
     if why := obstacles(made.layer.config):
         st.caption(story.HINTS["module cannot"] + " " + "; ".join(why) + ".")
         return
-    keep = torch.tensor([[token != PAD for token in made.keys]])
     inputs = [tensor[None] for tensor in made.inputs.values()]
     query, key, value = inputs if len(inputs) == 3 else inputs * 3
     output = function(as_torch(made.layer), query, key, value, keep if padding_only else visible)
