@@ -33,7 +33,7 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "tokens first": {"batch_first": False},
     "mask shape": {"mask_kind": "attn_mask", "mask_shape": (2, 7)},
     "mask reversed": {"mask_kind": "key_padding_mask", "mask_shape": (2, 7), "mask_true_hides": False},
-    "huge": {"kdim": 1_000_000, "key_width": 1_000_000},
+    "huge": {"embed_dim": 512, "query_width": 512, "key_width": 512, "value_width": 512, "kdim": 1_000_000},
 }
 
 
@@ -60,7 +60,11 @@ def _start_from_mistake() -> None:
     """Fill the form with a mistake many people make."""
     given = {field.name: getattr(START, field.name) for field in fields(START)} | MISTAKES[st.session_state.mistake]
     given["mask_shape"] = ", ".join(map(str, given["mask_shape"] or ()))
-    st.session_state.update({f"call_{name}": value for name, value in given.items()}, mistake=None)
+    chosen = {f"call_{name}": value for name, value in given.items()}
+    undrawn = {name: value for name, value in chosen.items() if name not in st.session_state}
+    st.session_state.update(chosen, mistake=None)
+    # as with examples: a widget that was not on the page does not write what it is set to
+    st.query_params.update({name: value for name, value in undrawn.items() if value not in ("", True)})
 
 
 def _call() -> Call | None:
