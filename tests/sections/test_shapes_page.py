@@ -318,8 +318,9 @@ def test_choosing_a_recipe_sets_what_it_governs(name):
     assert scene_of(page).head_dim is None
     assert (RECIPES[name].remark in remark_of(page)) == (name != Scene.recipe)
     has_a_green_badge(page)
-    address = page.query_params | {"recipe": name}  # what is chosen by hand the browser writes itself
-    assert scene_of(opened(**address)) == scene_of(page)
+    linked = opened(**page.query_params | {"recipe": name})  # what is chosen by hand the browser writes itself
+    assert (boxes(linked), html(linked)) == (boxes(page), html(page))
+    assert [state(linked, one) for one in ("recipe", "attention", "scale")] == [name, attention, ALONE[name][1]]
 
 
 @pytest.mark.parametrize("name", [name for name, recipe in RECIPES.items() if recipe.one_head])
