@@ -1,0 +1,166 @@
+"""The torch page: every script and every mask that is shown, run as a reader would paste it, against the page's trace."""
+
+import re
+from contextlib import redirect_stdout
+from inspect import getsource
+from io import StringIO
+from itertools import product
+
+import pytest
+import torch
+import torch.nn.functional as F
+from streamlit.testing.v1 import AppTest
+from streamlit.util import calc_hash
+from torch import Tensor, nn
+from torch.testing import assert_close
+
+from models import attention as steps
+from models.recipes import RECIPES
+from models.tokens import PAD
+from models.twin import as_torch, obstacles
+from sections import story
+from sections.scene import MAX_TOKENS, Attention, Computation, Mask, compute
+from tests.sections.oracle import sees
+from tests.sections.pages import fresh, scene_of
+
+GRID = [(name, kind) for name, kind in product(RECIPES, Attention) if kind is Attention.SINGLE_HEAD or not RECIPES[name].one_head]
+SIZES = {"text": "[PAD] one two three one", "context": "un deux [PAD]", "source": "random", "heads": 2, "embed_dim": 22, "seed": 3}
+OTHERS = [
+    {},
+    {"mask": "causal", "scale": "none"},
+    {"mask": "window", "width": 0, "positions": "true", "text": "one two 'three' \\ \" {x} \u202e", "source": "random"},
+    {"mask": "prefix", "length": 2, "attention": "multi-head", "heads": 6, "embed_dim": 12, "kv_heads": 2},
+    {"attention": "cross", "kv_heads": 1, "kdim": 5, "vdim": 3, "scale": "none", "mask": "padding", "context": "[PAD] [PAD]"},
+    {"attention": "multi-head", "head_dim": 5, "heads": 3, "text": "注意力机制", "tokens": "characters", "padding": "true"},
+    {"recipe": "single_head", "head_dim": 5, "mask": "causal"},
+    {"recipe": "torch", "text": "one", "heads": 16},
+    {"recipe": "tensorflow", "head_dim": 3, "mask": "prefix", "length": 0},
+]
+
+
+def opened(**address: object) -> AppTest:
+    """The torch page at an address."""
+    page = fresh(**address)
+    page._page_hash = calc_hash("torch")  # the only way to a page that is a function
+    return page.run()
+
+
+def scripts(page: AppTest) -> list[str]:
+    return [block.value for block in page.code]
+
+
+def run(code: str, **given: object) -> dict:
+    """A fresh namespace, in which code has run."""
+    names = {"__name__": "pasted"} | given
+    with torch.random.fork_rng(devices=[]), redirect_stdout(StringIO()):
+        exec(compile(code, "pasted", "exec"), names)
+    return names
+
+
+def holds(page: AppTest) -> None:
+    """All three dialects, and both masks, against the trace of the page."""
+    made = compute(scene_of(page))
+    for dialect in story.DIALECTS:
+        page.get_by_key("dialect").set_value(dialect).run()
+        assert not page.exception and not page.error
+        assert story.DIALECTS[dialect] in [caption.value for caption in page.caption]
+        (script,) = [code for code in scripts(page) if "print(output" in code]
+        assert ("einops" in script) == (dialect == "einops")
+        names = run(script)
+        assert_close(names["weights"].detach(), made.trace.weights[0], rtol=1e-5, atol=1e-6)
+        assert_close(names["output"].detach(), made.trace.output[0], rtol=1e-5, atol=1e-6)
+    _masks(page, made)
+
+
+def _masks(page: AppTest, made: Computation) -> None:
+    """What stands on the page about the mask, taken at its word."""
+    codes, told = scripts(page), [caption.value for caption in page.caption]
+    if made.visible is None:
+        assert [info.value for info in page.info] == [story.HINTS["no mask"]]
+        assert not any("with_" in code for code in codes)
+        return
+    tokens = made.scene.split("context" if len(made.inputs) == 3 else "text")
+    wanted = torch.tensor([[sees(made.scene, i, j, key) for j, key in enumerate(tokens)] for i in range(len(made.queries))])
+    (shown,) = [run(code, tensor=torch.tensor)["visible"] for code in codes if code.startswith("visible = ")]
+    assert shown.dtype == torch.bool and torch.equal(shown, wanted)
+    seeing, differences = wanted.any(dim=-1), []
+
+    kept = _function(codes, "with_function")(made.trace.q, made.trace.k, made.trace.v, made.layer.config.factor, shown)
+    assert_close(kept[:, :, seeing], made.trace.context[:, :, seeing])
+    differences.append(_largest(kept[:, :, seeing] - made.trace.context[:, :, seeing]))
+
+    padding = made.scene.mask in (Mask.NONE, Mask.PADDING)
+    name = "key_padding_mask = ~keep" if padding else "attn_mask = ~visible"
+    (turned,) = [code.removeprefix(name) for code in codes if code.startswith(name)]
+    assert all(line.startswith("# ") for line in turned.strip("\n").splitlines())
+    turned = eval(turned.replace("\n# ", "\n").strip(), {"tensor": torch.tensor})
+    assert torch.equal(turned, torch.tensor([[token == PAD for token in tokens]]) if padding else ~wanted)
+    function = _function(codes, "with_padding" if padding else "with_module")
+    if why := obstacles(made.layer.config):
+        assert story.HINTS["module cannot"] + " " + "; ".join(why) + "." in told
+    else:
+        inputs = [tensor[None] for tensor in made.inputs.values()]
+        output = function(as_torch(made.layer), *(inputs if len(inputs) == 3 else inputs * 3), ~turned)
+        assert_close(output[:, seeing], made.trace.output[:, seeing])
+        differences.append(_largest(output[:, seeing] - made.trace.output[:, seeing]))
+    written = [story.HINTS["difference"].format(name=one, largest=x) for one, x in zip(("context", "output"), differences)]
+    assert [text for text in told if text.startswith(story.HINTS["difference"][:20])] == written
+    assert max(differences) < 1e-5
+
+
+def _function(codes: list[str], name: str):
+    (source,) = [code for code in codes if code.startswith(f"def {name}(")]
+    return run(source, F=F, nn=nn, Tensor=Tensor)[name]
+
+
+def _largest(difference: Tensor) -> float:
+    return difference.abs().max().item() if difference.numel() else 0.0
+
+
+@pytest.mark.parametrize("recipe, attention", GRID)
+def test_every_script_gives_the_numbers_of_the_page(recipe, attention):
+    widths = {"kdim": 13, "vdim": 7} if attention is Attention.CROSS else {}
+    page = opened(recipe=recipe, attention=attention, **SIZES, **widths)
+    for mask, padding in [*product(Mask, [False]), (Mask.CAUSAL, True)]:
+        page.get_by_key("padding").set_value(padding)
+        page.get_by_key("mask").set_value(str(mask)).run()
+        scene = scene_of(page)
+        assert (scene.recipe, scene.attention, scene.mask, scene.padding) == (recipe, attention, mask, padding)
+        holds(page)
+
+
+@pytest.mark.parametrize("address", OTHERS, ids=str)
+def test_other_scenes(address):
+    page = opened(**address)
+    assert not page.exception and not page.error
+    holds(page)
+
+
+def test_a_long_text_is_cut_in_the_script_as_on_the_page():
+    text = " ".join(f"t{n}" for n in range(MAX_TOKENS + 10))
+    page = opened(text=text, source="random", embed_dim=2)
+    (script,) = [code for code in scripts(page) if "print(output" in code]
+    made, names = compute(scene_of(page)), run(script)
+    assert len(names["tokens"]) == MAX_TOKENS
+    assert_close(names["output"].detach(), made.trace.output[0])
+
+
+def test_a_dialect_is_in_the_address():
+    (script,) = [code for code in scripts(opened(recipe="torch", dialect="library")) if "print(output" in code]
+    assert "= nn.MultiheadAttention(" in script
+    page = opened(dialect="nonsense")
+    assert not page.exception
+    assert page.get_by_key("dialect").value == "einops"
+
+
+def test_the_two_masks_are_opposites():
+    page = opened(mask="causal", text="one two three", source="random")
+    codes = scripts(page)
+    (kept,) = [code.removeprefix("visible = ") for code in codes if code.startswith("visible = ")]
+    (hidden,) = [code.split("\n", 1)[1] for code in codes if code.startswith("attn_mask")]
+    swapped = {"True": "False", "False": "True"}
+    assert re.findall("True|False", hidden) == [swapped[word] for word in re.findall("True|False", kept)]
+
+
+def test_our_own_steps_are_shown_as_they_are():
+    assert getsource(steps).strip() in [code.strip() for code in scripts(opened())]
