@@ -74,16 +74,16 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
         "plain": Recipe(
             title="No parameters at all",
             source="Self-attention from first principles, step 0",
-            remark="softmax(X Xᵀ) X: no matrices, no scaling. Every token looks mostly at itself, "
-            "since no vector points along another as well as along its own.",
+            remark="softmax(X Xᵀ) X: no matrices, no scaling. Most tokens look mainly at themselves, "
+            "since a vector meets itself at full length; a longer one in the same direction can still win.",
             config=_plain,
             one_head=True,
         ),
         "single_head": Recipe(
             title="Single head",
             source="Einsum-style self-attention notes",
-            remark="As the paper’s scaled dot-product attention; the projections are one fused matrix, "
-            "there is no bias and no output projection.",
+            remark="As the paper’s scaled dot-product attention; the projections are one fused matrix "
+            "without bias. Its formulas end in W_O, its code does not, and neither does this.",
             config=_single_head,
             one_head=True,
         ),
@@ -91,14 +91,15 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             title="Multi-head",
             source="Einsum-style self-attention notes; Vaswani et al. 2017",
             remark="The paper’s own: no bias, W_O at the end, scores divided by √head_dim. "
-            "head_dim may be chosen freely here; the paper fixes it to embed_dim / heads.",
+            "head_dim may be chosen freely here; the paper uses embed_dim / heads.",
             config=_multi_head,
         ),
         "cross": Recipe(
             title="Cross-attention",
             source="Notes on self- and cross-attention",
             remark="Divides by √embed_dim, the whole width; the paper divides by √head_dim. "
-            "So scores are smaller here and weights more even. Biases, but no output projection. "
+            "With several heads that brings scores closer to zero and weights closer together. "
+            "Biases, but no output projection. Its mask says True for keys to keep. "
             "As printed it needs both texts equally long; here they need not be.",
             config=_cross,
             two_sequences=True,
@@ -107,20 +108,20 @@ RECIPES: Mapping[str, Recipe] = MappingProxyType(
             title="Heads unified",
             source="Self-attention from first principles, the full module",
             remark="The text says divide by √(embed_dim / heads), as the paper does; its code divides by √embed_dim, "
-            "and so does this recipe. The weights come out more even.",
+            "and so does this recipe. With several heads the weights come out closer together.",
             config=_unify_heads,
         ),
         "torch": Recipe(
             title="torch.nn.MultiheadAttention",
             source="PyTorch",
-            remark="The paper’s, with a bias in every projection. embed_dim must divide by heads, "
-            "and head_dim, the width of values and of the output follow from them.",
+            remark="The paper’s, with a bias in every projection. embed_dim must be divisible by the "
+            "number of heads; from these two follow head_dim, the width of a head’s values and that of the output.",
             config=_torch,
         ),
         "tensorflow": Recipe(
             title="TensorFlow 1 code",
             source="Code beside a walk-through of the Illustrated Transformer",
-            remark="ReLU and a bias after each projection, so no q, k or v is ever negative; divides by √embed_dim; "
+            remark="A bias, then ReLU, in each projection, so no q, k or v is ever negative; divides by √embed_dim; "
             "W_O only where heads × head_dim is not already embed_dim. The paper has no ReLU here.",
             config=_tensorflow,
         ),

@@ -105,8 +105,8 @@ BLOCK_ASKS_ITSELF = (
 
 SCALINGS = {
     "head_dim": "Divided by √head_dim, as in the paper",
-    "embed_dim": "Divided by √embed_dim: more even",
-    "none": "Not divided: fewer keys keep a share",
+    "embed_dim": "Divided by √embed_dim",
+    "none": "Not divided",
 }
 
 DIALECTS = {

@@ -90,8 +90,11 @@ def broken(draw, call: Call) -> Call:
     """The call with one thing wrong, or by chance nothing."""
     name = draw(st.sampled_from([
         "num_heads", "embed_dim", "query_width", "key_width", "value_width", "kdim", "vdim", "value_tokens",
-        "batch_first", "mask_shape", "mask_kind", "mask_true_hides",
+        "key and value", "batch_first", "mask_shape", "mask_kind", "mask_true_hides",
     ]))  # fmt: skip
+    if name == "key and value":  # from one sequence of another width
+        width = draw(small)
+        return replace(call, key_width=width, value_width=width)
     if name == "mask_kind" or call.mask_kind == "none" and name.startswith("mask"):
         kind = draw(st.sampled_from(module.MASK_KINDS[1:]))
         return replace(call, mask_kind=kind, mask_shape=call.mask_shape or draw(some_mask(call)))
@@ -146,7 +149,16 @@ def test_every_mended_call_works_as_meant(call):
 @settings(max_examples=150)
 @given(good_calls().flatmap(broken))
 def test_what_is_broken_in_one_place_is_mended_in_one(call):
-    assert len(diagnose(call).mend) <= 1
+    both = call.key_width != (call.kdim or call.embed_dim) and call.value_width != (call.vdim or call.embed_dim)
+    assert len(diagnose(call).mend) <= 1 + both
+
+
+@pytest.mark.parametrize("layout", module.LAYOUTS)
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_key_and_value_of_one_other_width_stop_in_the_product(batch_first, layout):
+    """The one error that the meta device would word in its own way."""
+    call = replace(GOOD, key_width=13, value_width=13, batch_first=batch_first, layout=layout)
+    assert diagnose(call).torch_error == "mat1 and mat2 shapes cannot be multiplied (21x13 and 22x22)" == error_of(call)
 
 
 @settings(max_examples=50)
@@ -357,6 +369,12 @@ def test_a_size_below_one_is_refused(name, size):
     assert error_of(verdict.mended) is None
     if size > -4:
         assert verdict.torch_error == error_of(call)
+
+
+def test_all_sizes_below_one_are_mended_together():
+    verdict = diagnose(replace(GOOD, **{name: 0 for name in SIZES}))
+    assert len(verdict.mend) >= len(SIZES)
+    assert error_of(verdict.mended) is None
 
 
 @pytest.mark.parametrize("shape", [(0, 7), (5, -1)])

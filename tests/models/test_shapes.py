@@ -99,6 +99,7 @@ def check(config: AttentionConfig, cross: bool) -> None:
     assert rows.keys() == made.keys()
     for name, row in rows.items():
         assert row.sizes == made[name].shape, name
+        assert row.is_view == (" -> " in row.made_by or row.made_by in row.made_from), name
         if row.is_view:
             assert row.parameters == row.multiplications == 0
             assert torch.equal(run(row, made, config), made[name]), name
@@ -240,6 +241,12 @@ def test_grouped_cross_attention_read():
     ]
 
 
+def test_the_inputs_of_cross_attention_have_letters_of_their_own_where_their_widths_are_given():
+    letters = {"query": "B × L × e", "key": "B × S × e", "value": "B × S × e_v"}
+    rows = rows_of(AttentionConfig(EMBED, vdim=VDIM), cross=True)
+    assert {name: rows[name].symbols for name in letters} == letters
+
+
 @pytest.mark.parametrize("scale, words", [(None, "1/√d"), (1.0, "1"), (0.25, "0.25"), (EMBED**-0.5, "1/√e")])
 def test_the_scaling_is_named(scale, words):
     assert rows_of(AttentionConfig(EMBED, HEADS, HEAD_DIM, scale=scale), True)["scaled"].made_by == f"scores · {words}"
@@ -341,6 +348,23 @@ def reasons_hold(config: AttentionConfig, reasons: tuple[str, ...]) -> None:
             assert name == "num_heads"
             with pytest.raises(AssertionError, match="divisible"):
                 nn.MultiheadAttention(config.embed_dim, config.num_heads, device="meta")
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"num_heads": 5}, {"head_dim": 5}, {"scale": 0.3}, {"output_projection": False}, {"num_kv_heads": 1},
+        {"num_kv_heads": 2}, {"projection_activation": "relu"},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_one_setting_beyond_torch_is_one_reason(setting):
+    ((name, value),) = setting.items()
+    torch_s = AttentionConfig(24, 4, 6, kdim=KDIM)
+    assert torch_twin(torch_s).reasons == ()
+    changed = replace(torch_s, **setting)
+    (reason,) = torch_twin(changed if name != "head_dim" else replace(changed, scale=5**-0.5)).reasons
+    assert reason.startswith(f'{name} = "{value}"' if isinstance(value, str) else f"{name} = {value}")
 
 
 def test_a_layer_without_projections_is_none_of_torch_s():
