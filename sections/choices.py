@@ -34,8 +34,8 @@ def choose() -> tuple[Scene, Look, Places]:
     top, examples, row, below = (st.container(gap="xsmall") for _ in range(4))
     with row, st.container(horizontal=True, vertical_alignment="bottom"):
         governed = _governed(_asked_recipe())
-        attention = Attention(one_of("attention", Attention, default=governed["attention"]))
-        mask = Mask(one_of("mask", Mask))
+        attention = Attention(one_of("attention", Attention, default=governed["attention"], width=268))
+        mask = Mask(one_of("mask", Mask, width=368))
         chosen: dict[str, Any] = {"attention": attention, "mask": mask}
         if mask is Mask.WINDOW:
             chosen["width"] = whole_number("width", 0, MAX_TOKENS, width=190)
