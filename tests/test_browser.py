@@ -23,8 +23,10 @@ DESK, PHONE = {"width": 1400, "height": 1000}, {"width": 400, "height": 800}
 READY = ".st-key-focus .nsewdrag"
 RANDOM = {"source": "random"}
 
-SHIFTS = """window.__shift = 0; new PerformanceObserver(list => list.getEntries().forEach(
-  shift => { if (!shift.hadRecentInput) window.__shift += shift.value })).observe({type: "layout-shift", buffered: true})"""
+SHIFTS = """window.__shift = 0; new PerformanceObserver(list => list.getEntries().forEach(shift => {
+  const empty = shift.sources.every(({node}) => node?.dataset?.testid === "stMainBlockContainer") // grows wide, still blank
+  if (!shift.hadRecentInput && !empty) window.__shift += shift.value
+})).observe({type: "layout-shift", buffered: true})"""
 STILL = """() => new Promise(resolve => { // nothing on the page has changed for a while
   let timer = setTimeout(resolve, 500)
   new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(resolve, 500) })
