@@ -5,7 +5,7 @@ itself, called on its `meta` device, which works out shapes and allocates nothin
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from math import prod
 from types import MappingProxyType
@@ -84,7 +84,7 @@ class Call:
 class Verdict:
     """What torch does with a call, and what to change.
 
-    works: whether torch runs it. Never, beyond the limits of `MOST_BYTES` and of sizes of 1 or more.
+    works: whether torch runs it; a call with a size below 1 or over `MOST_BYTES` never counts as working.
     shapes: query, key, value and output as passed; q, k, v and weights as `batch head query key head_dim` words
         order them, in the layer's reading. Empty where the call does not work.
     rule: the rule that is broken, in one sentence; None where all is well. `wanted` and `came` go with it.
@@ -94,7 +94,7 @@ class Verdict:
     """
 
     works: bool
-    shapes: Mapping[str, Sizes] = field(default_factory=dict)
+    shapes: Mapping[str, Sizes]
     rule: str | None = None
     wanted: str | None = None
     came: str | None = None

@@ -115,6 +115,21 @@ def calls(draw) -> Call:
 
 # Against torch
 
+RULES = {
+    "must be divisible": "embed_dim must divide",
+    "expected `attn_mask`": "An attn_mask is",
+    "expected `key_padding_mask`": "A key_padding_mask is",
+    "was expecting embedding dimension": "The query must be",
+    "match value": "Keys and values are pairs|The key must be|The value must be",
+    "expecting key weights": "The key must be",
+    "expecting value weights": "The value must be",
+    "cannot be multiplied": "The key must be",
+    "D attn_mask is": "An attn_mask is|With batch_first",
+    "Expected key_padded_mask": "A key_padding_mask is|With batch_first",
+    "is invalid for input of size": "With batch_first",
+}
+"""A piece of each error of torch, and the rules that can be behind it."""
+
 
 @settings(max_examples=150)
 @given(calls())
@@ -129,6 +144,8 @@ def test_every_verdict_is_what_torch_does(call):
         assert verdict.shapes == {}
         assert verdict.rule and verdict.wanted and verdict.came
         assert verdict.wanted != verdict.came
+        (rule,) = (rule for piece, rule in RULES.items() if piece in verdict.torch_error)
+        assert re.match(rule, verdict.rule)
 
 
 @settings(max_examples=150)
