@@ -3,6 +3,6 @@
 import subprocess
 import sys
 
-for name in ("trace", "figures", "page"):
+for name in ("trace", "figures", "panels", "page"):
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False)
     print(flush=True)
