@@ -1,5 +1,6 @@
 """The whole page without a browser: what it opens on, its examples, and what bad input gets."""
 
+import json
 import logging
 
 import numpy as np
@@ -65,6 +66,7 @@ def test_each_example_is_one_click_away(name):
     if example.scene.num_heads > 1:
         assert state(page, "head") == example.head
     assert state(page, "example") is None  # can be clicked again
+    assert scene_of(opened(**page.query_params)) == example.scene
     made = compute(example.scene)
     assert said(page).startswith(made.queries[example.query - 1] + " takes ")
     np.testing.assert_array_equal(
@@ -184,7 +186,7 @@ def test_hostile_tokens_stay_text(attention, step):
         for words in (element.value for element in getattr(page, kind)):
             assert not any(mark in words for mark in ("<script", "javascript", ":red[y]", "<b>x"))
     for name in ("focus", *(["head-grid"] if attention is not Attention.SINGLE_HEAD else [])):
-        written = page.get_by_key(name).proto.spec
+        written = str(json.loads(page.get_by_key(name).proto.spec))  # as the browser reads it
         assert not any(mark in written for mark in ("<script", "<b>x", "\u202e", '"#000037_', "\u200b\u202e"))
     weights = tables(page)[story.CAPTIONS["weights"]]
     assert [row[0].tokens[0] for row in weights.rows] == tokens

@@ -144,8 +144,9 @@ def test_hostile_tokens_stay_text_in_the_page(downloads, attention):
     reader = read(files["attention.html"].replace("<!doctype html>", "").replace(get_plotlyjs(), ""))
     assert not any(tag in ("b", "a", "img") for tag, _ in reader.tags)
     scripts = [word for word in reader.words if "Plotly.newPlot(" in word]
-    assert len(scripts) == (1 if attention == "single-head" else 2)
+    scripts += [script.replace("\\u003c", "<").replace("\\u003e", ">") for script in scripts]  # and as plotly reads them
+    assert len(scripts) == 2 * (1 if attention == "single-head" else 2)
     assert not any(mark in script for script in scripts for mark in ("<script", "</script", "<b>x", "<!--", "\u202e"))
     for label in made.queries:
         assert label in reader.words
-    assert sum(tag == "script" for tag, _ in reader.tags) == 1 + len(scripts)
+    assert sum(tag == "script" for tag, _ in reader.tags) == 1 + len(scripts) // 2

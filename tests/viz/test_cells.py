@@ -78,6 +78,11 @@ def test_what_cannot_be_seen_is_named(typed, shown):
     assert cells.readable(typed) == shown
 
 
+@pytest.mark.parametrize("control", "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069", ids=ascii)
+def test_what_turns_the_writing_around_is_named(control):
+    assert cells.readable(f"a{control}b") == f"a⟨U+{ord(control):04X}⟩b"
+
+
 @given(st.text(min_size=1, max_size=6))
 def test_every_token_can_be_seen_and_none_turns_the_writing_around(token):
     shown = cells.readable(token)
