@@ -32,7 +32,7 @@ DIVERGING = Shades(
     ("#ffc38e", "#d3934a", "#9c6a1a", "#5e4823", "#292620", "#23272c", "#334e70", "#357ab8", "#4fabea", "#89dcff"),
 )
 
-_INK = Shades("#14161c", "#ffffff")  # dark ink, white ink: whichever reads better on a cell
+_INK = Shades("#000000", "#ffffff")  # of these two one always has a contrast of 4.5 or more
 
 
 def between(scale: tuple[str, ...], share: float) -> str:
@@ -49,7 +49,7 @@ def ink_on(colour: str) -> str:
         part * ((c / 12.92) if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4)
         for part, c in zip((0.2126, 0.7152, 0.0722), (c / 255 for c in _rgb(colour)), strict=True)
     )
-    return _INK.light if (luminance + 0.05) / 0.0587 > 1.05 / (luminance + 0.05) else _INK.dark
+    return _INK.light if (luminance + 0.05) / 0.05 > 1.05 / (luminance + 0.05) else _INK.dark
 
 
 def css_cell(share: float, scale: Shades) -> str:
