@@ -223,6 +223,25 @@ def test_a_scene_without_a_choice_has_no_line_for_it():
     assert "nn" not in untouched.split("\n\n")[1].split() and "manual_seed(seed)" not in untouched
 
 
+@pytest.mark.parametrize(
+    "config, changes, how",
+    [
+        ({"output_projection": False}, {}, None),
+        ({"scale": 1.0}, {}, "how = dict(scale=1.0)"),
+        ({"num_kv_heads": 1}, {}, "how = dict(enable_gqa=True)"),
+        (
+            {"num_kv_heads": 1, "scale": 24**-0.5},
+            {"pattern": "causal"},
+            "how = dict(attn_mask=visible, scale=24**-0.5, enable_gqa=True)  # in attn_mask, True keeps",
+        ),
+    ],
+)
+def test_torch_s_function_is_told_only_what_it_would_not_do_by_itself(config, changes, how):
+    code = snippets(setting(config=AttentionConfig(24, 3, **config), **changes))["library"]
+    assert [line for line in code.splitlines() if "how =" in line] == ([how] if how else [])
+    assert code.count("**how") == (2 if how else 0)
+
+
 @pytest.mark.parametrize("name", SCENES)
 def test_the_library_is_torch_s_module_wherever_that_can_express_the_scene(name):
     code = snippets(SCENES[name])["library"]

@@ -28,6 +28,7 @@ EXPRESSIBLE = [
     {"vdim": VDIM},
     {"head_dim": HEAD_DIM, "num_kv_heads": HEADS, "scale": HEAD_DIM**-0.5},
 ]
+GROUPED = {"num_heads": 6, "num_kv_heads": 2, "head_dim": HEAD_DIM}
 OBSTACLES = {
     "it always has W_O": {"output_projection": False},
     "its heads are embed_dim / num_heads wide": {"head_dim": 13},
@@ -61,13 +62,13 @@ def some_visible(*shape: int) -> torch.Tensor:
 
 
 MASKS = {
-    "none": lambda: None,
-    "one for all": lambda: some_visible(QUERIES, KEYS),
-    "of each head": lambda: some_visible(HEADS, 1, KEYS),
-    "of each example": lambda: padding(some_visible(BATCH, KEYS)),
-    "of everything": lambda: some_visible(BATCH, HEADS, QUERIES, KEYS),
-    "of each key": lambda: some_visible(KEYS),
-    "a single number": lambda: torch.tensor(True),
+    "none": lambda heads: None,
+    "one for all": lambda heads: some_visible(QUERIES, KEYS),
+    "of each head": lambda heads: some_visible(heads, 1, KEYS),
+    "of each example": lambda heads: padding(some_visible(BATCH, KEYS)),
+    "of everything": lambda heads: some_visible(BATCH, heads, QUERIES, KEYS),
+    "of each key": lambda heads: some_visible(KEYS),
+    "a single number": lambda heads: torch.tensor(True),
 }
 
 
@@ -78,16 +79,16 @@ MASKS = {
 @pytest.mark.parametrize("changes", EXPRESSIBLE, ids=str)
 def test_torch_s_module_agrees_wherever_it_can_express_the_layer(changes, mask):
     module = layer(**changes)
-    found = compare(module, *inputs(module), visible=MASKS[mask]())
+    found = compare(module, *inputs(module), visible=MASKS[mask](module.config.num_heads))
     assert (found.function, found.reason) == (MODULE, "")
     assert found.weights < TINY and found.output < TINY
 
 
 @pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("changes", [*OBSTACLES.values(), {"scale": 0.0}, {"scale": -0.5}], ids=str)
+@pytest.mark.parametrize("changes", [*OBSTACLES.values(), {"scale": 0.0}, {"scale": -0.5}, GROUPED], ids=str)
 def test_torch_s_function_agrees_on_all_the_others(changes, mask):
     module = layer(**changes)
-    found = compare(module, *inputs(module), visible=MASKS[mask]())
+    found = compare(module, *inputs(module), visible=MASKS[mask](module.config.num_heads))
     assert (found.function, found.reason) == (FUNCTION, "")
     assert found.weights < TINY and found.output < TINY
 
@@ -255,8 +256,8 @@ def test_the_badge_costs_at_most_ten_milliseconds(changes):
     module, x, visible = layer(embed_dim=64, num_heads=8, **changes), torch.randn(1, 16, 64), causal(16, 16)
 
     def cost() -> float:
-        start = time.perf_counter()
+        start = time.process_time()  # that others keep the processor busy is no fault of ours
         compare(module, x, visible=visible)
-        return time.perf_counter() - start
+        return time.process_time() - start
 
     assert min(cost() for _ in range(10)) < 0.010
