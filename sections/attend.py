@@ -6,8 +6,9 @@ import streamlit as st
 
 from models.trace import QUERY_BY_KEY, Step
 from sections import chain, focus, heads, scaling, sentence, take_away, vectors, walk_through
-from sections.choices import Look, one_of, whole_number
+from sections.choices import Look
 from sections.scene import Computation
+from sections.widgets import one_of, whole_number
 
 
 def render(made: Computation, look: Look, follow: Callable[[int], object] = lambda query: None) -> None:

@@ -1,9 +1,8 @@
-"""The widgets. Each owns its value and is bound to the address under its own name."""
+"""The choices that make a scene, where they stand, and what one decides for another."""
 
 from dataclasses import fields, replace
 from enum import StrEnum
-from math import isinf
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -13,8 +12,7 @@ from models.tokens import SPLITTERS
 from sections import story
 from sections.examples import EXAMPLES
 from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scale, Scene, Source
-
-DEFAULTS = Scene()
+from sections.widgets import DEFAULTS, line, one_of, select, switch, whole_number
 
 
 class Look(NamedTuple):
@@ -55,73 +53,14 @@ def choose() -> tuple[Scene, Look, Places]:
     return Scene(**chosen), look, places | dict.fromkeys(("source", "heads", "mask"), below)
 
 
-def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> str:
-    """A bound choice between plain names, all in sight."""
-    default = str(settings.pop("default", getattr(DEFAULTS, name, None)))
-    if st.session_state.get(name, default) is None:
-        st.session_state[name] = default
-    chosen = st.segmented_control(
-        story.LABELS[name],
-        [str(option) for option in options],
-        default=default,
-        required=True,
-        key=name,
-        bind="query-params",
-        help=story.HELP.get(name),
-        **settings,
-    )
-    if chosen is None:  # the address says `name=`, which Streamlit takes for a choice of nothing
-        st.rerun()
-    return chosen
-
-
-def whole_number(name: str, low: int, high: int, **settings: Any) -> int | None:
-    """A bound number that stays between its bounds when they move. None is a value where it is the default."""
-    default = settings.pop("default", getattr(DEFAULTS, name, 1))
-    now = st.session_state.get(name)
-    if now is not None and not low <= now <= high:
-        st.session_state[name] = min(max(now, low), high)
-    return st.number_input(
-        story.LABELS[name],
-        low,
-        high,
-        default if default is None else min(max(default, low), high),
-        step=1,
-        key=name,
-        bind=_bind(name),
-        help=story.HELP.get(name),
-        **settings,
-    )
-
-
-def _bind(name: str) -> Literal["query-params"] | None:
-    """No binding on a first run with infinity in the address: of all nonsense, only there Streamlit raises."""
-    try:
-        infinite = isinf(float(st.query_params.get(name, 0)))
-    except ValueError:
-        infinite = False
-    return None if infinite and name not in st.session_state else "query-params"
-
-
-def switch(name: str, default: bool) -> bool:
-    """A bound yes or no."""
-    return st.toggle(story.LABELS[name], default, key=name, bind="query-params", help=story.HELP.get(name))
-
-
 def _texts(cross: bool) -> tuple[dict[str, str], Places]:
     names = ("text", "context") if cross else ("text",)
     texts, places = {}, {}
     for name, column in zip(names, st.columns(len(names)), strict=True):
         with column:
-            texts[name] = text(name, "text of queries" if cross and name == "text" else name)
+            texts[name] = line(name, "text of queries" if cross and name == "text" else name)
             places[name] = st.container()
     return texts, places
-
-
-def text(name: str, label: str = "") -> str:
-    """A bound line of text that follows the typing."""
-    label = story.LABELS[label or name]
-    return st.text_input(label, getattr(DEFAULTS, name), key=name, bind="query-params", live="300ms") or ""
 
 
 def _examples() -> None:
@@ -186,7 +125,7 @@ def _recipe(scene: Scene) -> str:
 
     if not scene.fits_recipe:
         st.session_state.recipe = DEFAULTS.recipe  # more heads or texts than the recipe has
-    chosen = _select("recipe", list(RECIPES), on_change=follow)
+    chosen = select("recipe", list(RECIPES), on_change=follow)
     if not replace(scene, recipe=chosen).fits_recipe:  # on a first run the address wins; the next puts it right
         st.rerun()
     return chosen
@@ -210,12 +149,4 @@ def _governed(name: str) -> dict[str, StrEnum]:
 def _source(scene: Scene) -> Source:
     if not scene.fits_worked_example:
         st.session_state.source = str(Source.RANDOM)  # two words with one head are all that example has
-    return Source(_select("source", [str(source) for source in Source]))
-
-
-def _select(name: str, options: list[str], **settings: Any) -> str:
-    """A bound choice between plain names, one in sight."""
-    default = options.index(str(getattr(DEFAULTS, name)))
-    return st.selectbox(
-        story.LABELS[name], options, default, key=name, bind="query-params", help=story.HELP.get(name), **settings
-    )
+    return Source(select("source", [str(source) for source in Source]))

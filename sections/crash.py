@@ -7,7 +7,7 @@ import streamlit as st
 
 from models.diagnose import LAYOUTS, MASK_KINDS, Call, Verdict, diagnose
 from sections import story
-from sections.choices import one_of, switch, whole_number
+from sections.widgets import one_of, switch, whole_number
 from viz import cells
 
 MOST = 10**7

@@ -10,8 +10,9 @@ from models.snippets import PATTERNS, Setting, snippets
 from models.tokens import PAD
 from models.twin import as_torch, obstacles
 from sections import story
-from sections.choices import Look, one_of
+from sections.choices import Look
 from sections.scene import MAX_TOKENS, Attention, Computation, Mask, Source
+from sections.widgets import one_of
 
 
 def render(made: Computation, look: Look) -> None:

@@ -6,16 +6,17 @@ import streamlit as st
 
 from models.trace import Step
 from sections import story
-from sections.choices import Look, text, whole_number
+from sections.choices import Look
 from sections.pictures import hidden, show
 from sections.scene import Attention, Computation, Refused, compute
+from sections.widgets import line, whole_number
 from viz import cells, heatmaps
 from viz.numbers import percent
 
 
 def render(made: Computation, look: Look) -> None:
     """The typed text asking itself, and asking the second text, in one head."""
-    kept = made.scene.context if made.scene.attention is Attention.CROSS else text("context")
+    kept = made.scene.context if made.scene.attention is Attention.CROSS else line("context")
     heads = Attention.MULTI_HEAD if made.scene.num_heads > 1 else Attention.SINGLE_HEAD
     scenes = {
         "self": replace(made.scene, attention=heads, context=kept),

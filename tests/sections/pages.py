@@ -10,8 +10,8 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 
 from models.trace import QUERY_BY_KEY, Step
-from sections.choices import DEFAULTS
 from sections.scene import Attention, Mask, Scale, Scene, Source
+from sections.widgets import DEFAULTS
 
 APP = str(Path(__file__).parents[2] / "app.py")
 LAST = ("query", "head")

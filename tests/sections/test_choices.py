@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from models.recipes import RECIPES
 from models.tokens import SPLITTERS
 from models.trace import QUERY_BY_KEY
-from sections.choices import DEFAULTS
+from sections.widgets import DEFAULTS
 from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scale, Scene, Source
 from tests.sections.pages import opened, said, scene_of, set_by_hand, state, tables
 

@@ -1,0 +1,79 @@
+"""The few kinds of widget the pages are made of, each bound to the address under its own name."""
+
+from enum import StrEnum
+from math import isinf
+from typing import Any, Literal
+
+import streamlit as st
+
+from sections import story
+from sections.scene import Scene
+
+DEFAULTS = Scene()
+
+
+def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> str:
+    """A bound choice between plain names, all in sight."""
+    default = str(settings.pop("default", getattr(DEFAULTS, name, None)))
+    if st.session_state.get(name, default) is None:
+        st.session_state[name] = default
+    chosen = st.segmented_control(
+        story.LABELS[name],
+        [str(option) for option in options],
+        default=default,
+        required=True,
+        key=name,
+        bind="query-params",
+        help=story.HELP.get(name),
+        **settings,
+    )
+    if chosen is None:  # the address says `name=`, which Streamlit takes for a choice of nothing
+        st.rerun()
+    return chosen
+
+
+def whole_number(name: str, low: int, high: int, **settings: Any) -> int | None:
+    """A bound number that stays between its bounds when they move. None is a value where it is the default."""
+    default = settings.pop("default", getattr(DEFAULTS, name, 1))
+    now = st.session_state.get(name)
+    if now is not None and not low <= now <= high:
+        st.session_state[name] = min(max(now, low), high)
+    return st.number_input(
+        story.LABELS[name],
+        low,
+        high,
+        default if default is None else min(max(default, low), high),
+        step=1,
+        key=name,
+        bind=_bind(name),
+        help=story.HELP.get(name),
+        **settings,
+    )
+
+
+def _bind(name: str) -> Literal["query-params"] | None:
+    """No binding on a first run with infinity in the address: of all nonsense, only there Streamlit raises."""
+    try:
+        infinite = isinf(float(st.query_params.get(name, 0)))
+    except ValueError:
+        infinite = False
+    return None if infinite and name not in st.session_state else "query-params"
+
+
+def switch(name: str, default: bool) -> bool:
+    """A bound yes or no."""
+    return st.toggle(story.LABELS[name], default, key=name, bind="query-params", help=story.HELP.get(name))
+
+
+def line(name: str, label: str = "") -> str:
+    """A bound line of text that follows the typing."""
+    label = story.LABELS[label or name]
+    return st.text_input(label, getattr(DEFAULTS, name), key=name, bind="query-params", live="300ms") or ""
+
+
+def select(name: str, options: list[str], **settings: Any) -> str:
+    """A bound choice between plain names, one in sight."""
+    default = options.index(str(getattr(DEFAULTS, name)))
+    return st.selectbox(
+        story.LABELS[name], options, default, key=name, bind="query-params", help=story.HELP.get(name), **settings
+    )
