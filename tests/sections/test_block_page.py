@@ -189,7 +189,9 @@ def test_the_worked_example_has_no_block_and_the_page_says_so(address):
 
 
 def test_random_numbers_are_not_announced_twice():
-    assert story.SOURCES["random"].format(seed=5) not in [caption.value for caption in opened(**SCENE).caption]
+    page = opened(**SCENE)
+    holds(page)
+    assert story.SOURCES["random"].format(seed=5) not in [caption.value for caption in page.caption]
 
 
 @pytest.mark.parametrize("address", [{"attention": "cross", "heads": 2}, {"recipe": "cross", "heads": 2}], ids=str)

@@ -8,7 +8,7 @@ from streamlit.util import calc_hash
 
 from models.recipes import RECIPES
 from sections import story
-from sections.scene import Attention, Computation, Mask, Scene, Source, compute
+from sections.scene import MAX_WEIGHTS, Attention, Computation, Mask, Scene, Source, compute
 from tests.sections.oracle import agree, work_out
 from tests.sections.pages import Table, fresh, html, maps, read, scene_of, state
 from viz.numbers import exact, percent, short
@@ -138,9 +138,10 @@ def test_without_a_second_text_there_is_a_sentence_and_the_first_side_still(cont
 
 
 def test_a_second_text_too_long_to_draw_gets_a_sentence():
-    page = opened(**HEADS | {"heads": 16, "embed_dim": 16, "text": "x " * 512, "context": "y " * 400})
+    page = opened(**HEADS | {"heads": 16, "embed_dim": 16, "text": "x " * 300, "context": "y " * 512})
     assert not page.exception
-    assert page.error and all("weights" in error.value for error in page.error)
+    assert [error.value for error in page.error] == [story.too_many_weights(16, 300, 512, MAX_WEIGHTS)]
+    assert len(lookups(page)) == 1
 
 
 def test_the_comparison_in_words_is_there():
