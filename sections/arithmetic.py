@@ -132,6 +132,8 @@ def _output(made: Computation, head: int, query: int) -> str:
         ]
         for i in range(len(context))
     ]
+    if (bias := getattr(made.layer.to_output, "bias", None)) is not None:
+        rows.append([story.COLUMNS["bias"], "", cells.vector(bias.numpy(), of_output, label=story.COLUMNS["bias"])])
     joined = cells.vector(rearrange(context, "head head_dim -> (head head_dim)"), of_blends, label="z")
     times = '<span class="op">× W_O =</span>' if made.layer.config.output_projection else ""
     foot = [story.COLUMNS["concatenated"], joined + times, _ring("output", output, of_output, story.COLUMNS["output"])]

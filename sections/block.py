@@ -7,7 +7,7 @@ import streamlit as st
 from models.block import BlockStep, BlockTrace, change
 from sections import attend, story
 from sections.choices import Look
-from sections.scene import MAX_LAYERS, Computation, Source, Stack, compute, compute_stack
+from sections.scene import MAX_LAYERS, Computation, Refused, Source, Stack, compute, compute_stack
 from sections.widgets import one_of, whole_number
 from viz import cells
 from viz.numbers import percent, short
@@ -26,6 +26,8 @@ def render(made: Computation, look: Look) -> None:
         traces, blocks = compute_stack(Stack(made.scene, layers, norm, activation))
     except ValueError as refusal:  # of the scene, or of an attention whose output cannot be added to its input
         st.error(str(refusal))
+        if not isinstance(refusal, Refused):
+            st.caption(story.HINTS["block needs"])
         return
     trace = traces[layer]
     flow = st.empty()

@@ -29,9 +29,11 @@ Places = dict[str, DeltaGenerator]
 
 def choose() -> tuple[Scene, Look, Places]:
     """Every choice but step, head and query, and where to put what must be said of one."""
-    top, examples, row, below = (st.container(gap="xsmall") for _ in range(4))
-    with row, st.container(horizontal=True, vertical_alignment="bottom"):
-        governed = _governed(_asked_recipe())
+    governed = _governed(_asked("recipe", list(RECIPES), DEFAULTS.recipe))
+    cross = _asked("attention", list(Attention), governed["attention"]) == Attention.CROSS
+    texts, places = _texts(cross)
+    _examples()
+    with st.container(horizontal=True, vertical_alignment="bottom"):
         attention = Attention(one_of("attention", Attention, default=governed["attention"], width=268))
         mask = Mask(one_of("mask", Mask, width=368))
         chosen: dict[str, Any] = {"attention": attention, "mask": mask}
@@ -42,11 +44,7 @@ def choose() -> tuple[Scene, Look, Places]:
         if attention is not Attention.SINGLE_HEAD:
             chosen["heads"] = whole_number("heads", 1, MAX_HEADS, width=130)
         more = st.popover(story.LABELS["more"], icon=":material/tune:")
-    cross = attention is Attention.CROSS
-    with top:
-        texts, places = _texts(cross)
-    with examples:
-        _examples()
+    below = st.container(gap="xsmall")
     with more:
         chosen |= texts | _more(Scene(**chosen, **texts))
         look = Look(switch("products", False), switch("every_key", False), one_of("picture", ["svg", "png"], default="svg"))
@@ -85,7 +83,7 @@ def _examples() -> None:
 
 def _more(scene: Scene) -> dict[str, Any]:
     chosen: dict[str, Any] = {"tokens": one_of("tokens", list(SPLITTERS))}
-    chosen["recipe"] = _recipe(replace(scene, recipe=_asked_recipe()))
+    chosen["recipe"] = _recipe(replace(scene, recipe=_asked("recipe", list(RECIPES), DEFAULTS.recipe)))
     chosen["source"] = _source(replace(scene, **chosen))
     drawn = chosen["source"] is Source.RANDOM
     chosen["embed_dim"] = whole_number("embed_dim", 1, MAX_WIDTH, disabled=not drawn)
@@ -131,10 +129,10 @@ def _recipe(scene: Scene) -> str:
     return chosen
 
 
-def _asked_recipe() -> str:
-    """The recipe in force before its widget is drawn: what it governs stands further up the page."""
-    asked = st.session_state.get("recipe", st.query_params.get("recipe"))
-    return asked if asked in RECIPES else DEFAULTS.recipe
+def _asked(name: str, options: list[str], default: str) -> str:
+    """A choice before its widget is drawn, for what depends on it and stands further up the page."""
+    asked = st.session_state.get(name, st.query_params.get(name))
+    return asked if asked in options else default
 
 
 def _governed(name: str) -> dict[str, StrEnum]:

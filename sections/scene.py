@@ -191,7 +191,7 @@ class Stack:
 @st.cache_resource(max_entries=8, show_spinner=False)
 def compute_stack(stack: Stack) -> tuple[list[BlockTrace[Tensor]], list[TransformerBlock]]:
     """The record of every block, and the blocks. Raises `Refused` where they cannot be built."""
-    scene = stack.scene if stack.scene.source is Source.RANDOM else replace(stack.scene, source=Source.RANDOM)
+    scene = stack.scene
     if scene.attention is Attention.CROSS:
         raise Refused("attention", story.BLOCK_ASKS_ITSELF)
     made = compute(scene)

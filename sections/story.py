@@ -336,7 +336,8 @@ HINTS = {
     "crash": "Type the sizes of your `nn.MultiheadAttention` and of the tensors you pass it. "
     "The verdict comes from torch itself; nothing large is ever allocated.",
     "torch follows": "torch leaves no choice here: head_dim is embed_dim / num_heads, values are as wide as keys, "
-    "and the output is as wide as embed_dim.",
+    "and the output is as wide as embed_dim. Weights come a head at a time with average_attn_weights=False.",
+    "block needs": "Under “More” the recipes multi_head, unify_heads and torch have an output projection.",
     "torch cannot": "torch.nn.MultiheadAttention cannot be this layer:",
     "sharing": "Each past token’s keys and values are kept while generating, four bytes a number. "
     "Set the key–value heads under “More”.",
@@ -367,6 +368,7 @@ COLUMNS = {
     "concatenated": "concatenated",
     "output": "output",
     "input": "input",
+    "bias": "bias",
     "token": "token",
     "tensor": "tensor",
     "wanted": "wanted",

@@ -76,12 +76,14 @@ def bar(value: float) -> str:
 
 def table(head: Iterable[str], rows: Iterable[Iterable[str]], foot: Iterable[str] = (), *, caption: str) -> str:
     """A table of ready HTML cells. The first cell of each row is its header; `caption` is for screen readers."""
-    top = "".join(f'<th scope="col">{cell}</th>' for cell in head)
+    named = list(head)
+    top = "".join(f'<th scope="col">{cell}</th>' for cell in named)
+    top = f"<thead><tr>{top}</tr></thead>" if any(named) else ""
     body = "".join(_row(row) for row in rows)
     bottom = f"<tfoot>{_row(foot)}</tfoot>" if foot else ""
     return (
         f'<div class="wide"><table class="walk"><caption>{escape(caption)}</caption>'
-        f"<thead><tr>{top}</tr></thead><tbody>{body}</tbody>{bottom}</table></div>"
+        f"{top}<tbody>{body}</tbody>{bottom}</table></div>"
     )
 
 
