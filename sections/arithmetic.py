@@ -52,7 +52,7 @@ def _query(made: Computation, steps: Walk[np.ndarray], query: int) -> str:
     x, name = made.inputs["query"][query].numpy(), cells.token(made.queries[query], "query")
     rows = [
         [name, story.COLUMNS["input"], cells.vector(x, cells.limit(x), label="x")],
-        ["", "q", _ring("query", steps.q, cells.limit(steps.q), "q")],
+        ["", "q", _ring("query", steps.q, cells.limit(steps.q, steps.k), "q")],
     ]
     return cells.table(["", "", ""], rows, caption=story.CAPTIONS["query"])
 
@@ -100,21 +100,21 @@ def _weights(made: Computation, steps: Walk[np.ndarray], shown: list[int]) -> st
 
 
 def _blend(made: Computation, steps: Walk[np.ndarray], shown: list[int]) -> str:
-    top = cells.limit(steps.v)
+    of_values, of_weighted = cells.limit(steps.v), cells.limit(steps.weighted, steps.context)
     rows = [
         [
             cells.token(made.keys[i], "key"),
             f'{cells.weight(steps.weights[i])}<span class="op">×</span>',
-            f'{cells.vector(steps.v[i], top, label="v")}<span class="op">=</span>',
-            cells.vector(steps.weighted[i], top, label=story.COLUMNS["weighted"]),
+            f'{cells.vector(steps.v[i], of_values, label="v")}<span class="op">=</span>',
+            cells.vector(steps.weighted[i], of_weighted, label=story.COLUMNS["weighted"]),
         ]
         for i in shown
     ]
     if others := _others(made, shown):
-        rest = cells.vector(steps.weighted[others].sum(0), top, label=story.COLUMNS["weighted"])
+        rest = cells.vector(steps.weighted[others].sum(0), of_weighted, label=story.COLUMNS["weighted"])
         rows.append([_counted(others), cells.weight(steps.weights[others].sum()), "", rest])
     head = [story.COLUMNS["key"], story.COLUMNS["weight"], "v", story.COLUMNS["weighted"]]
-    foot = [story.COLUMNS["sum"], "", "", f'{_ring("value", steps.context, top, "z")}<span class="op">= z</span>']
+    foot = [story.COLUMNS["sum"], "", "", f'{_ring("value", steps.context, of_weighted, "z")}<span class="op">= z</span>']
     return cells.table(head, rows, foot, caption=story.CAPTIONS["context"])
 
 

@@ -41,7 +41,7 @@ def _drawn(made: Computation) -> Computation:
     """With random vectors, since the worked example has no block."""
     if made.scene.source is Source.RANDOM:
         return made
-    st.caption(story.SOURCES[Source.RANDOM].format(seed=made.scene.seed))
+    st.caption(story.BLOCK_RANDOM.format(seed=made.scene.seed))
     return compute(replace(made.scene, source=Source.RANDOM))
 
 

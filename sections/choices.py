@@ -147,4 +147,5 @@ def _governed(name: str) -> dict[str, StrEnum]:
 def _source(scene: Scene) -> Source:
     if not scene.fits_worked_example:
         st.session_state.source = str(Source.RANDOM)  # two words with one head are all that example has
-    return Source(select("source", [str(source) for source in Source]))
+    chosen = Source(select("source", [str(source) for source in Source]))
+    return chosen if scene.fits_worked_example else Source.RANDOM  # going back, the address wins over the line above

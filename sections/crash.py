@@ -133,15 +133,16 @@ def _say(call: Call, verdict: Verdict) -> None:
         st.markdown(story.HEADINGS["shapes" if verdict.works else "shapes then"])
         rows = [[name, " × ".join(map(str, sizes))] for name, sizes in shapes.items()]
         st.html(cells.table([story.COLUMNS["tensor"], story.COLUMNS["shape"]], rows, caption=story.CAPTIONS["shapes"]))
-    st.code(_code(verdict.mended or call), language="python", wrap_lines=True)
+    st.code(_code(verdict.mended or call, turned=not call.mask_true_hides), language="python", wrap_lines=True)
 
 
-def _code(call: Call) -> str:
-    """The call in Python."""
+def _code(call: Call, *, turned: bool) -> str:
+    """The call in Python; `turned` is a mask meant to keep, which is passed the other way round."""
     widths = "".join(f", {name}={size}" for name in ("kdim", "vdim") if (size := getattr(call, name)) is not None)
     tensors = "\n".join(f"{name} = torch.randn({', '.join(map(str, shape))})" for name, shape in call.inputs.items())
-    mask = "" if call.mask_kind == "none" else f", {call.mask_kind}=mask"
-    made = "" if call.mask_kind == "none" else f"mask = torch.zeros({tuple(call.mask_shape)}, dtype=torch.bool)  # True hides\n"
+    mask = "" if call.mask_kind == "none" else f", {call.mask_kind}={'~' if turned else ''}mask"
+    meant = "keeps" if turned else "hides"
+    made = "" if not mask else f"mask = torch.zeros({tuple(call.mask_shape)}, dtype=torch.bool)  # True {meant}\n"
     return (
         "import torch\nfrom torch import nn\n\n"
         f"layer = nn.MultiheadAttention({call.embed_dim}, {call.num_heads}{widths}, batch_first={call.batch_first})\n"

@@ -27,7 +27,7 @@ EXAMPLES: dict[str, Example] = {
     ),
     "twice": Example(_random("a rose is a rose is a rose"), query=2),
     "causal": Example(
-        _random("one step after another", attention=Attention.MULTI_HEAD, mask=Mask.CAUSAL, positions=True), query=4
+        _random("one step after another", attention=Attention.MULTI_HEAD, mask=Mask.CAUSAL, positions=True), query=2
     ),
     "padding": Example(
         _random("a short one [PAD] [PAD]", attention=Attention.MULTI_HEAD, heads=2, mask=Mask.PADDING), query=3

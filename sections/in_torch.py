@@ -53,7 +53,7 @@ def _mask(made: Computation) -> None:
         st.info(story.HINTS["no mask"])
         return
     visible, trace = made.visible, made.trace
-    st.code(f"visible = {visible}", language="python")
+    st.code(f"visible = torch.{visible}", language="python")
     st.markdown(story.HINTS["function keeps"])
     st.code(getsource(both_ways.with_function), language="python", wrap_lines=True)
     sees = visible.any(dim=-1)

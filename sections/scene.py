@@ -106,11 +106,6 @@ class Scene:
         return self.attention is Attention.SINGLE_HEAD or not RECIPES[self.recipe].one_head
 
     @property
-    def with_drawn_source(self) -> "Scene":
-        """The same scene with random vectors where the worked example has none."""
-        return self if self.fits_worked_example else replace(self, source=Source.RANDOM)
-
-    @property
     def factor(self) -> float | None:
         """What the scores are multiplied by; None is 1/√head_dim."""
         return {Scale.HEAD_DIM: None, Scale.EMBED_DIM: self.embed_dim**-0.5, Scale.NONE: 1.0}[self.scale]

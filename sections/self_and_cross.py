@@ -8,7 +8,7 @@ from models.trace import Step
 from sections import story
 from sections.choices import Look
 from sections.pictures import hidden, show
-from sections.scene import Attention, Computation, Refused, compute
+from sections.scene import Attention, Computation, Refused, Source, compute
 from sections.widgets import line, whole_number
 from viz import cells, heatmaps
 from viz.numbers import percent
@@ -18,9 +18,12 @@ def render(made: Computation, look: Look) -> None:
     """The typed text asking itself, and asking the second text, in one head."""
     kept = made.scene.context if made.scene.attention is Attention.CROSS else line("context")
     heads = Attention.MULTI_HEAD if made.scene.num_heads > 1 else Attention.SINGLE_HEAD
+    alike = replace(made.scene, context=kept, source=Source.RANDOM)  # the worked example has one text only
+    if made.scene.source is not Source.RANDOM:
+        st.caption(story.SIDES_RANDOM.format(seed=made.scene.seed))
     scenes = {
-        "self": replace(made.scene, attention=heads, context=kept),
-        "cross": replace(made.scene, attention=Attention.CROSS, heads=made.scene.num_heads, context=kept),
+        "self": replace(alike, attention=heads),
+        "cross": replace(alike, attention=Attention.CROSS, heads=made.scene.num_heads),
     }
     query = whole_number("query", 1, len(made.queries), width=150) - 1
     for (kind, scene), column in zip(scenes.items(), st.columns(2, gap="large"), strict=True):
@@ -28,7 +31,7 @@ def render(made: Computation, look: Look) -> None:
             st.markdown(f"##### {story.KINDS[kind].title}")
             st.markdown(story.KINDS[kind].says)
             try:
-                _side(compute(scene.with_drawn_source), look, kind, query)
+                _side(compute(scene), look, kind, query)
             except Refused as refusal:
                 st.error(refusal.reason)
     head, rows = story.SAME_AND_DIFFERENT

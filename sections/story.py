@@ -8,6 +8,7 @@ import re
 from typing import NamedTuple
 
 from models.block import BlockStep
+from models.multi_head import AttentionConfig
 from models.trace import Step
 from viz.colours import ROLES
 
@@ -43,8 +44,8 @@ class Tale(NamedTuple):
 STEPS: dict[Step, Tale] = {
     Step.Q: Tale(
         "Query",
-        r"«query»{q_i} = x_i\, «query»{W_Q}",
-        "What this token asks for: its input vector times a learned matrix.",
+        r"«query»{q_i} = PROJECTED",
+        "What this token asks for: its input vector times a matrix.",
     ),
     Step.K: Tale("Keys", r"«key»{k_j} = x_j\, «key»{W_K}", "What each token can be found by."),
     Step.V: Tale("Values", r"«value»{v_j} = x_j\, «value»{W_V}", "What each token hands over when it is looked at."),
@@ -56,7 +57,8 @@ STEPS: dict[Step, Tale] = {
     Step.SCALED: Tale(
         "Scaled",
         r"\dfrac{«query»{q_i} \cdot «key»{k_j}}{DIVISOR}",
-        "Sums over more cells spread wider. Dividing evens that out, so that the softmax does not settle on one key.",
+        "The variance of q·k grows with head_dim. Dividing by √head_dim undoes that; "
+        "otherwise large scores saturate the softmax.",
     ),
     Step.MASKED: Tale(
         "Masked",
@@ -98,6 +100,9 @@ BLOCK_STEPS: dict[BlockStep, Tale] = {
     BlockStep.ADDED_AGAIN: Tale("Added", "+", "Residual again: the feed-forward adds to the token."),
     BlockStep.NORMALISED_AGAIN: Tale("Normalised", r"\mathrm{LayerNorm}", "Mean 0 and variance 1 over the cells."),
 }
+MATRICES = {"to_q.weight": "W_Q", "to_k.weight": "W_K", "to_v.weight": "W_V", "to_output.weight": "W_O"}
+BLOCK_RANDOM = "The worked example has no block: on this page vectors and weights are random (seed {seed})."
+SIDES_RANDOM = "The worked example has one text only: on this page vectors and weights are random (seed {seed})."
 MOVED = "moved {relative}, cosine {cosine}"
 BLOCK_ASKS_ITSELF = (
     "This block attends to its own tokens, but cross-attention is chosen. Choose single-head or multi-head above."
@@ -138,6 +143,8 @@ def agreement(weights: float | None, output: float | None, reason: str) -> str:
 
 NO_MASK = "No mask is chosen: every query sees every key, and nothing changes in this step."
 NO_OUTPUT_PROJECTION = "This layer has no W_O: the blends of its heads, side by side, are the output."
+NO_PROJECTION = "There are no matrices here: the input vector is its own query, key and value."
+BY_EMBED_DIM = "This divides by the root of the whole width, not of one head’s as the paper does: √embed_dim."
 NOT_SCALED = "Scaling is off: the scores go into the softmax as they are. See how few keys are left with a share."
 EIGHT = (
     "The 8 is √64: the paper’s keys are 64 numbers long. The drawing shows 3, and so do we; "
@@ -152,13 +159,16 @@ def divisor(head_dim: int, factor: float) -> str:
     return rf"\sqrt{{{head_dim}}}" if factor == head_dim**-0.5 else f"{1 / factor:g}"
 
 
-def formula(step: Step, theme: str, *, heads: int = 1, divisor: str = "1", w_o: bool = True) -> str:
-    """A step's formula in LaTeX for query i and key j, roles coloured for the `light` or `dark` theme.
-
-    heads: how many blends the output is made of; w_o: whether a matrix follows them.
-    """
+def formula(step: Step, theme: str, config: AttentionConfig) -> str:
+    """A step's formula in LaTeX for query i and key j of a layer, roles coloured for the `light` or `dark` theme."""
+    heads, bias = config.num_heads, config.bias
+    projected = r"x_i\, «query»{W_Q}" + (r" + «query»{b_Q}" if bias else "") if config.projections else "x_i"
+    if config.projection_activation == "relu":
+        projected = rf"\max(0,\; {projected})"
+    w_o = r"\, W_O" + (" + b_O" if bias else "") if config.output_projection else ""
     blends = rf"z_i^1 \,\cdots\, z_i^{{{heads}}}" if heads > 1 else "z_i"
-    text = STEPS[step].formula.replace("BLENDS", blends).replace("DIVISOR", divisor).replace("W_O", r"\, W_O" if w_o else "")
+    text = STEPS[step].formula.replace("BLENDS", blends).replace("DIVISOR", divisor(config.width, config.factor))
+    text = text.replace("PROJECTED", projected).replace("W_O", w_o)
     return re.sub("«(.*?)»", lambda role: rf"\textcolor{{{getattr(ROLES[role[1]], theme)}}}", text)
 
 
@@ -281,7 +291,7 @@ MISTAKES = {
     "mask reversed": "Mask the wrong way round",
     "huge": "kdim of a million",
 }
-VERDICTS = {"works": "Works.", "fails": "Fails.", "silent": "Runs, but not as meant."}
+VERDICTS = {"works": "Works.", "fails": "Fails.", "silent": "Careful."}
 
 
 def mask_shape(typed: str) -> str:
@@ -322,7 +332,7 @@ HEADINGS = {
     "scaling": "What this scaling does to the weights",
     "inside": "The attention inside layer {layer}",
     "chain": "The same for every query at once",
-    "vectors": "The input vectors",
+    "vectors": "The input vectors and the matrices",
     "take_away": "Take it with you",
 }
 
@@ -345,12 +355,12 @@ HINTS = {
     "others": "{count} other keys",
     "positions": "embedding + position",
     "no positions": "embedding",
-    "shown tokens": "The first {shown} of {count} tokens. The downloads have all.",
+    "shown tokens": "The first {shown} of {count} rows. The downloads have all.",
     "address": "The address of this page restores exactly this view.",
 }
 
 SOURCES = {
-    "worked-example": "The Illustrated Transformer’s own example, from real vectors, by the same code as everything else here.",
+    "worked-example": "The Illustrated Transformer’s figures, from vectors chosen to give them, by the same code as everything else here.",
     "random": "Vectors and weights are random (seed {seed}): the arithmetic is real, the pattern means nothing.",
 }
 
@@ -398,7 +408,7 @@ CAPTIONS = {
     "torch shapes": "Shapes of the same layer’s inputs, weights and output in torch",
     "sharing": "Parameters and cache of multi-head, this and multi-query attention",
     "letters": "What the letters count",
-    "vectors": "The vector of every token",
+    "vectors": "Vectors and matrices, row by row",
 }
 
 DOWNLOADS = {

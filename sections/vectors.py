@@ -1,31 +1,41 @@
-"""The vectors the tokens start from."""
+"""What goes into the layer: the vectors the tokens start from, and the matrices they meet."""
+
+from collections.abc import Sequence
 
 import streamlit as st
+from torch import Tensor
 
 from sections import story
 from sections.scene import Computation
 from viz import cells
 
 SHOWN = 64
-"""Tokens listed; the downloads have all."""
+"""Rows listed; the downloads have all."""
 FIT = 24
 """Cells with room for a number, at this width."""
 
 
 def render(made: Computation) -> None:
-    """Every input of the layer, a row a token."""
+    """Every input of the layer, a row a token; every matrix, a row for each cell of the vectors it takes."""
     section = st.expander(story.HEADINGS["vectors"], key="vectors", on_change="rerun")
     if not section.open:
         return
     with section:
         for name, vectors in made.inputs.items():
-            labels = made.queries if name == "query" else made.keys
-            top = cells.limit(vectors)
-            rows = [
-                [cells.token(label, name), cells.vector(vector, top, label=label, fit=FIT)]
-                for label, vector in zip(labels[:SHOWN], vectors[:SHOWN], strict=True)
-            ]
+            labels = [cells.token(label, name) for label in (made.queries if name == "query" else made.keys)]
             parts = story.HINTS["positions" if made.scene.positions else "no positions"]
-            st.html(cells.table([story.COLUMNS["token"], f"{name}: {parts}"], rows, caption=story.CAPTIONS["vectors"]))
-            if len(labels) > SHOWN:
-                st.caption(story.HINTS["shown tokens"].format(shown=SHOWN, count=len(labels)))
+            _table(labels, vectors, story.COLUMNS["token"], f"{name}: {parts}")
+        for name, matrix in made.layer.state_dict().items():
+            if matrix.ndim == 2:  # nn.Linear keeps it transposed
+                _table([str(row + 1) for row in range(matrix.shape[1])], matrix.T, "", story.MATRICES[name])
+
+
+def _table(labels: Sequence[str], vectors: Tensor, first: str, second: str) -> None:
+    top = cells.limit(vectors)
+    rows = [
+        [label, cells.vector(vector, top, label=second, fit=FIT)]
+        for label, vector in zip(labels[:SHOWN], vectors[:SHOWN], strict=True)
+    ]
+    st.html(cells.table([first, second], rows, caption=story.CAPTIONS["vectors"]))
+    if len(labels) > SHOWN:
+        st.caption(story.HINTS["shown tokens"].format(shown=SHOWN, count=len(labels)))

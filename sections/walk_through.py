@@ -71,17 +71,17 @@ def sentence(made: Computation, head: int, query: int) -> str:
 
 def formula(made: Computation, step: Step, theme: str) -> str:
     """A step's formula in LaTeX, in the colours of a theme."""
-    config = made.layer.config
-    divisor = story.divisor(config.width, config.factor)
-    return story.formula(step, theme, heads=config.num_heads, divisor=divisor, w_o=config.output_projection)
+    return story.formula(step, theme, made.layer.config)
 
 
 def remark(made: Computation, step: Step) -> str:
     """What a step is for, or what is special about it here."""
     if step is Step.MASKED and made.visible is None:
         return story.NO_MASK
-    if step is Step.SCALED and made.scene.scale is Scale.NONE:
-        return story.NOT_SCALED
+    if step is Step.Q and not made.layer.config.projections:
+        return story.NO_PROJECTION
+    if step is Step.SCALED and made.scene.scale is not Scale.HEAD_DIM:
+        return story.NOT_SCALED if made.scene.scale is Scale.NONE else story.BY_EMBED_DIM
     if step is Step.SCALED and made.scene.source is Source.WORKED_EXAMPLE:
         return story.EIGHT
     if step is Step.OUTPUT and not made.layer.config.output_projection:

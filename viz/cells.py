@@ -82,7 +82,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], foot: Iterable[str
     body = "".join(_row(row) for row in rows)
     bottom = f"<tfoot>{_row(foot)}</tfoot>" if foot else ""
     return (
-        f'<div class="wide"><table class="walk"><caption>{escape(caption)}</caption>'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="walk"><caption>{escape(caption)}</caption>'
         f"{top}<tbody>{body}</tbody>{bottom}</table></div>"
     )
 

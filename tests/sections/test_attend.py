@@ -233,7 +233,12 @@ def test_the_vectors_can_be_inspected(attention):
     assert not page.exception
     made = compute(scene_of(page))
     found = [table for piece in html(page) for table in read(piece).tables if table.caption == story.CAPTIONS["vectors"]]
-    assert len(found) == len(made.inputs) == (3 if attention is Attention.CROSS else 1)
+    assert len(made.inputs) == (3 if attention is Attention.CROSS else 1)
+    found, matrices = found[: len(made.inputs)], found[len(made.inputs) :]
+    layer = made.layer
+    assert [table.head[1].text for table in matrices] == ["W_Q", "W_K", "W_V", "W_O"]
+    for table, linear in zip(matrices, (layer.to_q, layer.to_k, layer.to_v, layer.to_output), strict=True):
+        agree([text for row in table.rows for text in row[1].numbers], linear.weight.T.numpy())
     for table, (name, vectors) in zip(found, made.inputs.items(), strict=True):
         assert table.head[1].text.startswith(f"{name}:")
         assert [row[0].tokens[0] for row in table.rows] == list(made.queries if name == "query" else made.keys)

@@ -184,14 +184,14 @@ def test_the_worked_example_has_no_block_and_the_page_says_so(address):
     page = opened(**address)
     holds(page)
     assert scene_of(page).source is Source.WORKED_EXAMPLE
-    assert story.SOURCES["random"].format(seed=0) in [caption.value for caption in page.caption]
+    assert story.BLOCK_RANDOM.format(seed=0) in [caption.value for caption in page.caption]
     assert not any(story.EIGHT in text.value for text in page.markdown)
 
 
 def test_random_numbers_are_not_announced_twice():
     page = opened(**SCENE)
     holds(page)
-    assert story.SOURCES["random"].format(seed=5) not in [caption.value for caption in page.caption]
+    assert story.BLOCK_RANDOM.format(seed=5) not in [caption.value for caption in page.caption]
 
 
 @pytest.mark.parametrize("address", [{"attention": "cross", "heads": 2}, {"recipe": "cross", "heads": 2}], ids=str)

@@ -81,7 +81,7 @@ def _masks(page: AppTest, made: Computation) -> None:
         return
     tokens = made.scene.split("context" if len(made.inputs) == 3 else "text")
     wanted = torch.tensor([[sees(made.scene, i, j, key) for j, key in enumerate(tokens)] for i in range(len(made.queries))])
-    (shown,) = [run(code, tensor=torch.tensor)["visible"] for code in codes if code.startswith("visible = ")]
+    (shown,) = [run(code, torch=torch)["visible"] for code in codes if code.startswith("visible = ")]
     assert shown.dtype == torch.bool and torch.equal(shown, wanted)
     seeing, names = wanted.any(dim=-1), ["context"]
 

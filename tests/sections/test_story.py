@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from latex2mathml.converter import convert
 
+from models.multi_head import AttentionConfig
+from models.recipes import RECIPES
 from models.trace import Step
 from sections import story
 from sections.examples import EXAMPLES
@@ -88,7 +90,7 @@ def test_every_key_the_pages_ask_for_is_there(name, key):
 @pytest.mark.parametrize("name", DICTIONARIES)
 def test_no_words_are_left_over(name):
     known = literals() | {one.name for one in fields(Scene)} | set(EXAMPLES) | {str(source) for source in Source}
-    left = {key for key in DICTIONARIES[name] if not isinstance(key, Enum) and not key.startswith(made_up())}
+    left = {key for key in DICTIONARIES[name] if not isinstance(key, Enum) and not key.startswith((*made_up(), "to_"))}
     assert left <= known or name in gone_through()
 
 
@@ -105,7 +107,7 @@ def test_every_example_and_source_has_its_words():
 @pytest.mark.parametrize("step", Step)
 def test_formulas_are_whole(step, theme):
     for heads in (1, 7):
-        formula = story.formula(step, theme, heads=heads, divisor=story.divisor(11, 11**-0.5))
+        formula = story.formula(step, theme, AttentionConfig(77, heads))
         depth = 0
         for character in formula.replace(r"\{", "").replace(r"\}", ""):
             depth += {"{": 1, "}": -1}.get(character, 0)
@@ -125,8 +127,19 @@ def test_roles_have_their_colours(theme):
         Step.OUTPUT: {"output"},
     }  # fmt: skip
     for step, roles in wanted.items():
-        colours = re.findall(r"\\textcolor\{(.*?)\}\{", story.formula(step, theme))
+        colours = re.findall(r"\\textcolor\{(.*?)\}\{", story.formula(step, theme, AttentionConfig(6)))
         assert set(colours) == {getattr(ROLES[role], theme) for role in roles}
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_formulas_say_what_the_recipe_has(name):
+    config = RECIPES[name].config(24)
+    asks, out = (story.formula(step, "light", config) for step in (Step.Q, Step.OUTPUT))
+    assert ("W_Q" in asks) == config.projections
+    assert ("b_Q" in asks) == (config.projections and config.bias)
+    assert (r"\max(0" in asks) == (config.projection_activation == "relu")
+    assert ("W_O" in out) == config.output_projection
+    assert ("b_O" in out) == (config.output_projection and config.bias)
 
 
 @pytest.mark.parametrize(
