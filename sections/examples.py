@@ -21,20 +21,20 @@ EXAMPLES: dict[str, Example] = {
     "worked": Example(Scene()),
     "sentence": Example(
         _random(
-            "The animal didn't cross the street because it was too tired.", attention=Attention.MULTI_HEAD, heads=8
+            "The animal didn't cross the street because it was too tired.", attention=Attention.MULTI_HEAD, heads=8, embed_dim=32
         ),
         query=8,
     ),
     "twice": Example(_random("a rose is a rose is a rose"), query=2),
     "causal": Example(
-        _random("one step after another", attention=Attention.MULTI_HEAD, mask=Mask.CAUSAL, positions=True), query=2
+        _random("one step after another", attention=Attention.MULTI_HEAD, mask=Mask.CAUSAL, positions=True, embed_dim=16), query=2
     ),
     "padding": Example(
         _random("a short one [PAD] [PAD]", attention=Attention.MULTI_HEAD, heads=2, mask=Mask.PADDING), query=3
     ),
     "cross": Example(
         _random(
-            "la zone économique européenne", context="the European Economic Area was agreed", attention=Attention.CROSS
+            "la zone économique européenne", context="the European Economic Area was agreed", attention=Attention.CROSS, embed_dim=16
         ),
         query=3,
     ),

@@ -77,7 +77,7 @@ class Scene:
     length: int = 1
     padding: bool = False
     heads: int = 4
-    embed_dim: int = 16
+    embed_dim: int = 8
     head_dim: int | None = None
     kdim: int | None = None
     vdim: int | None = None

@@ -33,7 +33,7 @@ OTHERS = [
     {"attention": "cross", "kv_heads": 1, "kdim": 5, "vdim": 3, "scale": "none", "mask": "padding", "context": "[PAD] [PAD]"},
     {"attention": "multi-head", "head_dim": 5, "heads": 3, "text": "注意力机制", "tokens": "characters", "padding": "true"},
     {"recipe": "single_head", "head_dim": 5, "mask": "causal"},
-    {"recipe": "torch", "text": "one", "heads": 16},
+    {"recipe": "torch", "text": "one", "heads": 16, "embed_dim": 16},
     {"recipe": "tensorflow", "head_dim": 3, "mask": "prefix", "length": 0},
 ]
 

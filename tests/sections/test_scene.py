@@ -41,7 +41,7 @@ def test_equal_scenes_are_computed_once():
 def test_every_choice_is_part_of_the_key():
     other = {
         "text": "x", "context": "y", "attention": Attention.CROSS, "mask": Mask.CAUSAL, "width": 2, "length": 2,
-        "padding": True, "heads": 2, "embed_dim": 8, "head_dim": 3, "kdim": 3, "vdim": 3, "scale": Scale.NONE, "kv_heads": 1, "recipe": "torch",
+        "padding": True, "heads": 2, "embed_dim": 12, "head_dim": 3, "kdim": 3, "vdim": 3, "scale": Scale.NONE, "kv_heads": 1, "recipe": "torch",
         "positions": True, "seed": 1, "tokens": "characters", "source": Source.RANDOM,
     }  # fmt: skip
     assert set(other) == {one.name for one in fields(Scene)}

@@ -69,8 +69,8 @@ def test_what_is_special_about_a_step_is_said(scene, step, remark):
     [
         (Scene(), "{8}"),
         (Scene(scale=Scale.NONE), "{1}"),
-        (Scene(source=Source.RANDOM), r"{\sqrt{16}}"),
-        (Scene(source=Source.RANDOM, attention=Attention.MULTI_HEAD), r"{\sqrt{4}}"),
+        (Scene(source=Source.RANDOM, embed_dim=16), r"{\sqrt{16}}"),
+        (Scene(source=Source.RANDOM, attention=Attention.MULTI_HEAD, embed_dim=16), r"{\sqrt{4}}"),
         (Scene(source=Source.RANDOM, head_dim=5), r"{\sqrt{5}}"),
     ],
 )
