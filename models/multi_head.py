@@ -10,8 +10,8 @@ from models.attention import hide, mix, normalise, scale, similarity
 from models.trace import AttentionTrace
 
 
-MOST_BYTES = 10**9
-"""More than this is refused before it is allocated."""
+MOST_BYTES, MOST_WIDTH = 10**9, 2**16
+"""Bytes of a layer, and any one size in it: more is refused before it is allocated."""
 
 _ACTIVATIONS = {"relu": nn.ReLU()}
 
@@ -53,6 +53,8 @@ class AttentionConfig:
             size = getattr(self, name)
             if size is not None and size < 1:
                 raise ValueError(f"{name} must be 1 or more; got {size}.")
+            if size is not None and size > MOST_WIDTH:
+                raise ValueError(f"{name} must be {MOST_WIDTH:,} or less; got {size:,}. Use a smaller one.")
         if self.head_dim is None and self.embed_dim % self.num_heads:
             raise ValueError(
                 f"embed_dim must divide by num_heads when head_dim is not given; "

@@ -423,3 +423,9 @@ def test_a_visible_of_numbers_is_refused(dtype):
     )
     with pytest.raises(TypeError, match=f"^{re.escape(message)}$"):
         odd_layer()(*odd_inputs(), visible=torch.ones(QUERIES, KEYS, dtype=dtype))
+
+
+@pytest.mark.parametrize("name", ["embed_dim", "num_heads", "head_dim", "kdim", "vdim", "num_kv_heads"])
+def test_a_size_of_a_million_is_refused(name):
+    with pytest.raises(ValueError, match=rf"^{name} must be 65,536 or less; got 1,000,000\. Use a smaller one\.$"):
+        AttentionConfig(**{"embed_dim": EMBED, name: 1_000_000})
