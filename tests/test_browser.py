@@ -398,7 +398,7 @@ def test_the_first_screen(visit, record_property):
     [
         ({"text": " "}, "text", story.EMPTY["text"]),
         ({"attention": "cross", "context": ""}, "context", story.EMPTY["context"]),
-        ({"attention": "multi-head", "heads": 3}, "heads", story.does_not_divide(16, 3)),
+        ({"attention": "multi-head", "heads": 3}, "heads", story.does_not_divide(8, 3)),
     ],
     ids=["empty", "no context", "heads"],
 )
