@@ -45,7 +45,8 @@ def run() -> None:
 
 
 def draw(render: Page) -> None:
-    """Choices, and a page of what they make."""
+    """Choices, and a page of what they make, styled as in the app."""
+    st.html(STYLE)
     render(*_frame())
 
 

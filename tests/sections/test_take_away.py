@@ -1,7 +1,6 @@
 """The downloads of the page, read back: every number of the trace, and the view as one document."""
 
 import json
-from dataclasses import asdict
 from io import BytesIO
 
 import numpy as np
