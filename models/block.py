@@ -6,12 +6,13 @@
     feed_forward(x) = W_2 activation(W_1 x + b_1) + b_2                          Vaswani et al. 2017, equation (2)
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Generic
 
+from einops import rearrange
 from torch import Tensor, nn
 
 from models.multi_head import MOST_BYTES, AttentionConfig, MultiHeadAttention
@@ -20,7 +21,10 @@ from models.trace import Array, AttentionTrace, Other
 MOST_BLOCKS = 6
 """As many as the base model of Vaswani et al. 2017 stacks (section 3.1)."""
 
-_ACTIVATIONS = {"relu": nn.ReLU(), "gelu": nn.GELU()}
+_ACTIVATIONS = {"relu": nn.ReLU(), "gelu": nn.GELU(), "gelu_tanh": nn.GELU(approximate="tanh")}
+
+Heads = Collection[tuple[int, int]]
+"""Some of a stack's heads, each as (layer, head), both counted from 0."""
 
 
 class BlockStep(StrEnum):
@@ -112,8 +116,10 @@ class BlockConfig:
 
     attention: its attention, from embed_dim back to embed_dim, so that input and output can be added.
     norm: "post" normalises after each addition, "pre" before attention and before the feed-forward.
-    activation: "relu" or "gelu", between the two matrices of the feed-forward.
+    activation: "relu", "gelu" or "gelu_tanh", between the two matrices of the feed-forward; the last is the
+        approximation of Hendrycks and Gimpel 2016, section 2, which GPT-2 uses.
     feed_forward_dim: width of the feed-forward's middle; None is the paper's 4 · embed_dim.
+    norm_eps: added to the variance in both norms, so that equal numbers are not divided by 0.
 
     Raises `ValueError` for values that cannot be, with what was wanted, what came and what to change.
     """
@@ -122,14 +128,17 @@ class BlockConfig:
     norm: str = "post"
     activation: str = "relu"
     feed_forward_dim: int | None = None
+    norm_eps: float = 1e-5
 
     def __post_init__(self) -> None:
         if self.norm not in FLOW:
             raise ValueError(f'norm must be "post" or "pre"; got {self.norm!r}.')
         if self.activation not in _ACTIVATIONS:
-            raise ValueError(f'activation must be "relu" or "gelu"; got {self.activation!r}.')
+            raise ValueError(f'activation must be "relu", "gelu" or "gelu_tanh"; got {self.activation!r}.')
         if self.feed_forward_dim is not None and self.feed_forward_dim < 1:
             raise ValueError(f"feed_forward_dim must be 1 or more; got {self.feed_forward_dim}.")
+        if not self.norm_eps > 0:
+            raise ValueError(f"norm_eps must be above 0; got {self.norm_eps}.")
         _check_widths(self.attention)
         if self.parameters * 4 > MOST_BYTES:
             raise ValueError(
@@ -157,7 +166,7 @@ class TransformerBlock(nn.Module):
         self.config = config
         embed, hidden = config.attention.embed_dim, config.hidden_dim
         self.attention = MultiHeadAttention(config.attention)
-        self.norm_1, self.norm_2 = nn.LayerNorm(embed), nn.LayerNorm(embed)
+        self.norm_1, self.norm_2 = (nn.LayerNorm(embed, eps=config.norm_eps) for _ in range(2))
         self.feed_forward_in = nn.Linear(embed, hidden)
         self.feed_forward_out = nn.Linear(hidden, embed)
         self.activation = _ACTIVATIONS[config.activation]
@@ -166,11 +175,14 @@ class TransformerBlock(nn.Module):
         """The output alone; arguments, shapes and errors are those of `trace`."""
         return self.trace(x, visible=visible).output
 
-    def trace(self, x: Tensor, *, visible: Tensor | None = None) -> BlockTrace[Tensor]:
+    def trace(
+        self, x: Tensor, *, visible: Tensor | None = None, silenced: Collection[int] = ()
+    ) -> BlockTrace[Tensor]:
         """Every intermediate, from the input to the output.
 
         x: `batch query embed_dim`.
         visible: boolean, True where a query may look; broadcasts to `batch head query key`.
+        silenced: heads whose context is zero before W_O, so that nothing they found goes on.
 
         Raises `ValueError` or `TypeError` where these do not fit together.
         """
@@ -181,10 +193,10 @@ class TransformerBlock(nn.Module):
                 f"x must be batch × tokens × {embed}; got {came}. "
                 f"Change its last axis, or embed_dim; x[None] puts a batch axis in front of one sequence."
             )
-        return (self._post_norm if self.config.norm == "post" else self._pre_norm)(x, visible)
+        return (self._post_norm if self.config.norm == "post" else self._pre_norm)(x, visible, silenced)
 
-    def _post_norm(self, x: Tensor, visible: Tensor | None) -> BlockTrace[Tensor]:
-        attention = self.attention.trace(x, visible=visible)
+    def _post_norm(self, x: Tensor, visible: Tensor | None, silenced: Collection[int]) -> BlockTrace[Tensor]:
+        attention = self._attend(x, visible, silenced)
         added = x + attention.output                                # batch query embed
         normalised = self.norm_1(added)                             # batch query embed
         feed_forward = self._feed_forward(normalised)
@@ -194,9 +206,9 @@ class TransformerBlock(nn.Module):
             added_again=added_again, normalised_again=self.norm_2(added_again), **feed_forward,
         )  # fmt: skip
 
-    def _pre_norm(self, x: Tensor, visible: Tensor | None) -> BlockTrace[Tensor]:
+    def _pre_norm(self, x: Tensor, visible: Tensor | None, silenced: Collection[int]) -> BlockTrace[Tensor]:
         normalised = self.norm_1(x)                                 # batch query embed
-        attention = self.attention.trace(normalised, visible=visible)
+        attention = self._attend(normalised, visible, silenced)
         added = x + attention.output                                # batch query embed
         normalised_again = self.norm_2(added)                       # batch query embed
         feed_forward = self._feed_forward(normalised_again)
@@ -205,6 +217,15 @@ class TransformerBlock(nn.Module):
             norm="pre", attention=attention, before=x, attended=attention.output, added=added, normalised=normalised,
             added_again=added_again, normalised_again=normalised_again, **feed_forward,
         )  # fmt: skip
+
+    def _attend(self, x: Tensor, visible: Tensor | None, silenced: Collection[int]) -> AttentionTrace[Tensor]:
+        whole = self.attention.trace(x, visible=visible)
+        if not silenced:
+            return whole
+        context = whole.context.clone()
+        context[:, list(silenced)] = 0
+        concatenated = rearrange(context, "batch head query head_dim -> batch query (head head_dim)")
+        return replace(whole, context=context, output=self.attention.to_output(concatenated))
 
     def _feed_forward(self, x: Tensor) -> dict[str, Tensor]:
         expanded = self.feed_forward_in(x)                          # batch query feed_forward
@@ -215,17 +236,28 @@ class TransformerBlock(nn.Module):
 def stack(
     blocks: Sequence[TransformerBlock], x: Tensor, visible: Tensor | None = None
 ) -> list[BlockTrace[Tensor]]:
-    """The records of one to six blocks, each fed the output of the one before; all hide the same keys.
+    """The records of one to six blocks built by hand; arguments are those of `run_through`.
 
-    x: `batch query embed_dim`. visible: as for `TransformerBlock.trace`. Raises `ValueError` for none or too many.
-
-    Pre-norm models end in one more LayerNorm after the last block (Xiong et al. 2020, table 1); that is no block's.
+    Raises `ValueError` for none or too many.
     """
     if not 1 <= len(blocks) <= MOST_BLOCKS:
         raise ValueError(f"a stack has 1 to {MOST_BLOCKS} blocks; got {len(blocks)}. Add or leave out some.")
+    return run_through(blocks, x, visible)
+
+
+def run_through(
+    blocks: Iterable[TransformerBlock], x: Tensor, visible: Tensor | None = None, *, silenced: Heads = ()
+) -> list[BlockTrace[Tensor]]:
+    """The records of any number of blocks, each fed the output of the one before; all hide the same keys.
+
+    x: `batch query embed_dim`. visible: as for `TransformerBlock.trace`. silenced: heads as (layer, head).
+
+    Pre-norm models end in one more LayerNorm after the last block (Xiong et al. 2020, table 1); that is no block's.
+    """
     traces = []
-    for block in blocks:
-        traces.append(block.trace(x, visible=visible))
+    for layer, block in enumerate(blocks):
+        heads = {head for of_layer, head in silenced if of_layer == layer}
+        traces.append(block.trace(x, visible=visible, silenced=heads))
         x = traces[-1].output
     return traces
 

@@ -11,7 +11,17 @@ from einops import parse_shape
 from torch import nn
 from torch.testing import assert_close
 
-from models.block import BLOCK_AXES, FLOW, BlockConfig, BlockStep, BlockTrace, TransformerBlock, change, stack
+from models.block import (
+    BLOCK_AXES,
+    FLOW,
+    BlockConfig,
+    BlockStep,
+    BlockTrace,
+    TransformerBlock,
+    change,
+    run_through,
+    stack,
+)
 from models.masks import causal, padding
 from models.multi_head import AttentionConfig
 from models.trace import AttentionTrace, Step
@@ -31,7 +41,7 @@ PRE = [
 ]  # fmt: skip
 
 both_norms = pytest.mark.parametrize("norm", ["post", "pre"])
-both_activations = pytest.mark.parametrize("activation", ["relu", "gelu"])
+every_activation = pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh"])
 
 
 def normal(*shape: int) -> torch.Tensor:
@@ -42,8 +52,8 @@ def attention(**config) -> AttentionConfig:
     return AttentionConfig(**({"embed_dim": EMBED, "num_heads": HEADS, "bias": True} | config))
 
 
-def block(norm: str = "post", activation: str = "relu", **config) -> TransformerBlock:
-    module = TransformerBlock(BlockConfig(attention(**config), norm, activation, FEED_FORWARD)).double()
+def block(norm: str = "post", activation: str = "relu", norm_eps: float = 1e-5, **config) -> TransformerBlock:
+    module = TransformerBlock(BlockConfig(attention(**config), norm, activation, FEED_FORWARD, norm_eps)).double()
     for parameter in module.parameters():
         nn.init.normal_(parameter)  # the norms too, which start at one and zero otherwise
     return module
@@ -60,8 +70,8 @@ def torch_s(ours: TransformerBlock) -> nn.TransformerEncoderLayer:
     """Torch's own layer with the weights of ours."""
     config = ours.config
     theirs = nn.TransformerEncoderLayer(
-        EMBED, HEADS, FEED_FORWARD, dropout=0.0, activation=config.activation, batch_first=True,
-        norm_first=config.norm == "pre",
+        EMBED, HEADS, FEED_FORWARD, dropout=0.0, activation=ours.activation, batch_first=True,
+        norm_first=config.norm == "pre", layer_norm_eps=config.norm_eps,
     ).double()  # fmt: skip
     linears = [ours.attention.to_q, ours.attention.to_k, ours.attention.to_v]
     theirs.load_state_dict(
@@ -87,7 +97,7 @@ def torch_s(ours: TransformerBlock) -> nn.TransformerEncoderLayer:
 
 
 @pytest.mark.parametrize("masking", ["none", "src_mask", "src_key_padding_mask", "both", "src_mask of each head"])
-@both_activations
+@every_activation
 @both_norms
 def test_torch_s_layer_gives_the_same_output(norm, activation, masking):
     ours = block(norm, activation)
@@ -117,18 +127,21 @@ def test_torch_s_stack_gives_the_same_output_of_every_layer(norm, depth):
 
 
 def layer_norm(x: torch.Tensor, norm: nn.LayerNorm) -> torch.Tensor:
-    """One token, (x − mean) / √(variance + 10⁻⁵) · gain + bias (Ba et al. 2016, section 3), number by number."""
+    """One token, (x − mean) / √(variance + ε) · gain + bias (Ba et al. 2016, section 3), number by number."""
     mean = sum(x) / len(x)
     variance = sum((number - mean) ** 2 for number in x) / len(x)
     return torch.stack([
-        (x[i] - mean) / math.sqrt(variance + 1e-5) * norm.weight[i] + norm.bias[i] for i in range(len(x))
+        (x[i] - mean) / math.sqrt(variance + norm.eps) * norm.weight[i] + norm.bias[i] for i in range(len(x))
     ])  # fmt: skip
 
 
 def activate(number: torch.Tensor, activation: str) -> float:
-    """max(0, x), or x · Φ(x) with Φ the normal distribution's (Hendrycks and Gimpel 2016, section 2)."""
-    number = float(number)
-    return max(0.0, number) if activation == "relu" else number * (1 + math.erf(number / math.sqrt(2))) / 2
+    """max(0, x), or x · Φ(x) with Φ the normal distribution's or near it (Hendrycks and Gimpel 2016, section 2)."""
+    x = float(number)
+    if activation == "relu":
+        return max(0.0, x)
+    near = math.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))
+    return x * (1 + (math.erf(x / math.sqrt(2)) if activation == "gelu" else near)) / 2
 
 
 def by_hand(module: TransformerBlock, before: torch.Tensor, visible: torch.Tensor) -> dict[str, torch.Tensor]:
@@ -161,12 +174,14 @@ def by_hand(module: TransformerBlock, before: torch.Tensor, visible: torch.Tenso
     return {name: torch.stack(tokens) for name, tokens in steps.items()}
 
 
-@both_activations
+@pytest.mark.parametrize("norm_eps", [1e-5, 0.3])
+@every_activation
 @both_norms
-def test_every_step_is_its_formula(norm, activation):
-    module = block(norm, activation)
+def test_every_step_is_its_formula(norm, activation, norm_eps):
+    module = block(norm, activation, norm_eps)
+    assert module.norm_1.eps == module.norm_2.eps == norm_eps
     x, visible = normal(BATCH, QUERIES, EMBED), some_visible(BATCH, 1, QUERIES, QUERIES)
-    x[1] *= 1e-3  # small enough for the 10⁻⁵ in the pre-norm's denominator to matter
+    x[1] *= 1e-3  # small enough for 10⁻⁵ in the pre-norm's denominator to matter
     with torch.no_grad():
         trace = module.trace(x, visible=visible)
         wanted = [by_hand(module, x[b], visible[b : b + 1]) for b in range(BATCH)]
@@ -257,6 +272,44 @@ def test_a_token_that_sees_nothing_keeps_finite_numbers(norm):
 def test_a_stack_of_none_or_too_many_is_refused(count):
     with pytest.raises(ValueError, match=f"^a stack has 1 to 6 blocks; got {count}\\. Add or leave out some\\.$"):
         stack([block()] * count, normal(BATCH, QUERIES, EMBED))
+
+
+@both_norms
+def test_any_number_of_blocks_can_be_run_through(norm):
+    blocks, x = [block(norm) for _ in range(7)], normal(BATCH, QUERIES, EMBED)
+    assert torch.equal(run_through(blocks, x)[-1].output, nn.Sequential(*blocks)(x))
+
+
+# Silenced heads
+
+
+@both_norms
+def test_a_silenced_head_is_one_whose_columns_of_w_o_are_zero(norm):
+    ours, x, visible = block(norm), normal(BATCH, QUERIES, EMBED), some_visible(QUERIES, QUERIES)
+    silenced = ours.trace(x, visible=visible, silenced={1})
+    assert (silenced.attention.context[:, 1] == 0).all()
+    assert torch.equal(silenced.attended, silenced.attention.output)
+    intact = ours.trace(x, visible=visible)
+    for step in (*Step,)[:-2]:
+        assert torch.equal(silenced.attention[step], intact.attention[step]), step
+    assert torch.equal(silenced.attention.context[:, 0], intact.attention.context[:, 0])
+    with torch.no_grad():
+        ours.attention.to_output.weight[:, HEAD_DIM:] = 0
+    assert_close(silenced.output, ours(x, visible=visible))
+
+
+def test_with_every_head_silenced_attention_is_the_bias_of_w_o():
+    ours, x = block(), normal(BATCH, QUERIES, EMBED)
+    attended = ours.trace(x, silenced=range(HEADS)).attended
+    assert_close(attended, ours.attention.to_output.bias.expand(BATCH, QUERIES, EMBED))
+
+
+@both_norms
+def test_each_layer_of_a_stack_is_silenced_by_itself(norm):
+    blocks, x = [block(norm) for _ in range(3)], normal(BATCH, QUERIES, EMBED)
+    first, second, third = blocks
+    composed = third.trace(second.trace(first(x), silenced={0, 1}).output, silenced={1})
+    assert torch.equal(run_through(blocks, x, silenced={(1, 0), (1, 1), (2, 1)})[-1].output, composed.output)
 
 
 # How much a part changed a token
@@ -426,7 +479,8 @@ def test_the_parameters_are_those_asked_for(bias, feed_forward_dim):
     "config, message",
     [
         ({"norm": "both"}, "norm must be \"post\" or \"pre\"; got 'both'."),
-        ({"activation": None}, 'activation must be "relu" or "gelu"; got None.'),
+        ({"activation": None}, 'activation must be "relu", "gelu" or "gelu_tanh"; got None.'),
+        ({"norm_eps": 0.0}, "norm_eps must be above 0; got 0.0."),
         ({"feed_forward_dim": 0}, "feed_forward_dim must be 1 or more; got 0."),
         ({"feed_forward_dim": -4}, "feed_forward_dim must be 1 or more; got -4."),
         (
