@@ -1,0 +1,144 @@
+"""Starts replicas and the proxy in front of them, watches them, and starts again what dies or no longer answers."""
+
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from urllib.request import urlopen
+
+HERE = Path(__file__).parent
+HEALTH = "/_stcore/health"
+PROXY_HEALTH = "/_stcore/proxy"
+EVERY = 1.0
+"""Seconds from one look at all to the next."""
+SILENCES = 5
+"""Looks in a row without an answer, each of up to 2 seconds, after which a process is hung; a long script is not."""
+STARTING = 60.0
+"""Seconds a process may take to its first answer."""
+
+
+@dataclass
+class Service:
+    """One process, and the address at which it says that it is well. answered: since its start; worked: ever."""
+
+    name: str
+    command: list[str]
+    health: str
+    process: subprocess.Popen | None = None
+    started: float = 0.0
+    silences: int = 0
+    answered: bool = False
+    worked: bool = False
+
+    def start(self) -> None:
+        """Run it, in place of what ran before."""
+        self.stop(signal.SIGKILL)
+        self.process = subprocess.Popen(self.command, cwd=HERE.parent, env=os.environ)
+        self.started, self.silences, self.answered = time.monotonic(), 0, False
+
+    def stop(self, how: signal.Signals) -> None:
+        """End it, and wait until it has."""
+        if self.process is None or self.process.poll() is not None:
+            return
+        self.process.send_signal(how)
+        try:
+            self.process.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+    def look(self) -> str | None:
+        """What is wrong with it, if anything."""
+        if (code := self.process.poll()) is not None:
+            return f"ended with {code}"
+        if answers(self.health):
+            if not self.answered:
+                say(f"{self.name} answers at {self.health}, process {self.process.pid}")
+            self.silences, self.answered, self.worked = 0, True, True
+            return None
+        self.silences += 1
+        if self.answered:
+            return f"did not answer {SILENCES} times in a row" if self.silences >= SILENCES else None
+        return f"did not answer within {STARTING:.0f} s" if time.monotonic() - self.started > STARTING else None
+
+
+def serve(replicas: int, address: str, port: int) -> None:
+    """Run the site at `address:port`, replicas on the ports after it on loopback, until told to end.
+
+    Raises `SystemExit` where nginx is missing, or something ends before it ever answered.
+    """
+    nginx = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
+    if nginx is None:
+        raise SystemExit(
+            "Replicas need nginx in front of them, and it was not found. Install it (Debian: apt-get install nginx), "
+            "or run one process without it: streamlit run deploy/hosted.py"
+        )
+    os.environ.setdefault("STREAMLIT_SERVER_COOKIE_SECRET", secrets.token_hex(32))
+    ports = range(port + 1, port + 1 + replicas)
+    with TemporaryDirectory(prefix="attention-lab-") as folder:
+        os.chmod(folder, 0o711)  # nginx's workers are another user
+        Path(folder, "nginx.conf").write_text(configuration(ports, f"{address}:{port}"), encoding="utf-8")
+        proxy = [nginx, "-p", folder, "-c", f"{folder}/nginx.conf", "-e", "stderr"]
+        _watch(
+            [
+                *(Service(f"replica {n}", _replica(each), _local(each) + HEALTH) for n, each in enumerate(ports, 1)),
+                Service("proxy", proxy, _local(port) + PROXY_HEALTH),
+            ]
+        )
+
+
+def configuration(ports: range, listen: str) -> str:
+    """nginx.conf with its gaps filled. A replica that refuses is passed over for 2 seconds."""
+    replicas = "\n        ".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;" for port in ports)
+    template = (HERE / "nginx.conf").read_text(encoding="utf-8")
+    return template.replace("@REPLICAS@", replicas).replace("@LISTEN@", listen).replace("@HEALTH@", PROXY_HEALTH)
+
+
+def answers(health: str) -> bool:
+    """Whether a service says at this address that it is well."""
+    with suppress(OSError), urlopen(health, timeout=2) as answer:
+        return answer.status == 200
+    return False
+
+
+def say(sentence: str) -> None:
+    """To whoever runs the site."""
+    print(sentence, flush=True)
+
+
+def _watch(services: list[Service]) -> None:
+    for ending in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(ending, _end)
+    try:
+        for service in services:
+            service.start()
+        while True:
+            time.sleep(EVERY)
+            for service in services:
+                if wrong := service.look():
+                    if not service.worked:
+                        raise SystemExit(f"{service.name} {wrong} before it ever answered. Its reason is above.")
+                    say(f"{service.name} {wrong}; it is started again")
+                    service.start()
+    finally:
+        for service in reversed(services):
+            service.stop(signal.SIGTERM)
+
+
+def _end(*_: object) -> None:
+    raise SystemExit(0)
+
+
+def _replica(port: int) -> list[str]:
+    return [sys.executable, "-m", "streamlit", "run", str(HERE / "hosted.py"), f"--server.port={port}"]
+
+
+def _local(port: int) -> str:
+    return f"http://127.0.0.1:{port}"
