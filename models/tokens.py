@@ -28,6 +28,11 @@ def characters(text: str) -> list[str]:
     return _pieces(_CHARACTER, text)
 
 
+def is_special(token: str) -> bool:
+    """Whether a token is one that models put in by themselves: `[CLS]`, `[SEP]`, `[PAD]` and their kind."""
+    return regex.fullmatch(_SPECIAL, token) is not None
+
+
 def _pieces(pattern: regex.Pattern[str], text: str) -> list[str]:
     return [piece for run in unicodedata.normalize("NFC", text).split() for piece in pattern.findall(run)]
 

@@ -7,7 +7,7 @@ from torch import Tensor
 from models.trace import Step
 from models.walk import Walk, contributions, walk
 from sections import story
-from sections.scene import Computation
+from sections.attended import Attended
 from viz import cells
 from viz.numbers import short
 
@@ -26,7 +26,7 @@ STEPS: list[tuple[Step, ...]] = [
 """The steps each picture shows."""
 
 
-def pictures(made: Computation, head: int, query: int, *, products: bool, every_key: bool) -> list[str]:
+def pictures(made: Attended, head: int, query: int, *, products: bool, every_key: bool) -> list[str]:
     """One picture for each of `STEPS`, for one query in one head, both counted from 0.
 
     products: write out the terms of every q·k. every_key: list all keys, not only the heaviest.
@@ -48,7 +48,7 @@ def _heaviest(weights: np.ndarray) -> list[int]:
     return sorted(np.argsort(-weights, kind="stable")[:FEW].tolist())
 
 
-def _query(made: Computation, steps: Walk[np.ndarray], query: int) -> str:
+def _query(made: Attended, steps: Walk[np.ndarray], query: int) -> str:
     x, name = made.inputs["query"][query].numpy(), cells.token(made.queries[query], "query")
     rows = [
         [name, story.COLUMNS["input"], cells.vector(x, cells.limit(x), label="x")],
@@ -57,7 +57,7 @@ def _query(made: Computation, steps: Walk[np.ndarray], query: int) -> str:
     return cells.table(["", "", ""], rows, caption=story.CAPTIONS["query"])
 
 
-def _scores(made: Computation, steps: Walk[np.ndarray], query: int, shown: list[int], products: bool) -> str:
+def _scores(made: Attended, steps: Walk[np.ndarray], query: int, shown: list[int], products: bool) -> str:
     of_vectors, of_scores = cells.limit(steps.q, steps.k), cells.limit(steps.scores)
     asking = cells.token(made.queries[query], "query")
     rows = [] if products else [[asking, _ring("query", steps.q, of_vectors, "q"), ""]]
@@ -70,7 +70,7 @@ def _scores(made: Computation, steps: Walk[np.ndarray], query: int, shown: list[
     return cells.table(head, rows, caption=story.CAPTIONS["scores"])
 
 
-def _masked(made: Computation, steps: Walk[np.ndarray], shown: list[int]) -> str:
+def _masked(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
     of_scores, of_scaled = cells.limit(steps.scores), cells.limit(steps.scaled)
     rows = [
         [
@@ -86,7 +86,7 @@ def _masked(made: Computation, steps: Walk[np.ndarray], shown: list[int]) -> str
     return cells.table(head, rows, caption=story.CAPTIONS["masked"])
 
 
-def _weights(made: Computation, steps: Walk[np.ndarray], shown: list[int]) -> str:
+def _weights(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
     def row(name: str, exponential: np.floating, weight: np.floating) -> list[str]:
         return [name, short(exponential), cells.bar(weight), cells.weight(weight)]
 
@@ -99,7 +99,7 @@ def _weights(made: Computation, steps: Walk[np.ndarray], shown: list[int]) -> st
     return cells.table(head, rows, foot, caption=story.CAPTIONS["weights"])
 
 
-def _blend(made: Computation, steps: Walk[np.ndarray], shown: list[int]) -> str:
+def _blend(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
     of_values, of_weighted = cells.limit(steps.v), cells.limit(steps.weighted, steps.context)
     rows = [
         [
@@ -118,7 +118,7 @@ def _blend(made: Computation, steps: Walk[np.ndarray], shown: list[int]) -> str:
     return cells.table(head, rows, foot, caption=story.CAPTIONS["context"])
 
 
-def _output(made: Computation, head: int, query: int) -> str:
+def _output(made: Attended, head: int, query: int) -> str:
     """z of every head and what it adds to the output; below, both put together."""
     blends = made.trace.context[0, :, query]
     adds = contributions(blends, made.layer.to_output).numpy()
@@ -140,7 +140,7 @@ def _output(made: Computation, head: int, query: int) -> str:
     return cells.table(["", "z", story.COLUMNS["adds"]], rows, foot, caption=story.CAPTIONS["together"])
 
 
-def _others(made: Computation, shown: list[int]) -> list[int]:
+def _others(made: Attended, shown: list[int]) -> list[int]:
     return sorted(set(range(len(made.keys))) - set(shown))
 
 

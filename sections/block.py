@@ -34,7 +34,7 @@ def render(made: Computation, look: Look) -> None:
     st.markdown(f"##### {story.HEADINGS['inside'].format(layer=layer + 1)}")
     asked = trace.before if norm == "post" else trace.normalised
     inside = replace(made, inputs={"query": asked[0]}, layer=blocks[layer].attention, trace=trace.attention)
-    attend.render(inside, look, follow=lambda query: flow.html(_flow(trace, query, made.queries[query])))
+    attend.render(inside, look, layers=[one.attention for one in traces], layer=layer, follow=lambda query: flow.html(_flow(trace, query, made.queries[query])))
 
 
 def _drawn(made: Computation) -> Computation:

@@ -4,13 +4,13 @@ import streamlit as st
 
 from models.trace import QUERY_BY_KEY, Step
 from sections import story
+from sections.attended import Attended
 from sections.choices import Look
 from sections.pictures import hidden, show
-from sections.scene import Computation
 from viz import heatmaps
 
 
-def render(made: Computation, look: Look, head: int) -> None:
+def render(made: Attended, look: Look, head: int) -> None:
     """Drawn only while it is open. Head is counted from 0."""
     section = st.expander(story.HEADINGS["chain"], key="chain", on_change="rerun")
     if not section.open:

@@ -18,9 +18,12 @@ from sections.widgets import DEFAULTS, line, one_of, select, switch, whole_numbe
 class Look(NamedTuple):
     """Choices that change no number, only what is shown of it."""
 
-    products: bool
-    every_key: bool
-    picture: str
+    products: bool = False
+    every_key: bool = False
+    picture: str = "svg"
+    together: str = "each"
+    leave_out: str = "none"
+    shade: str = "map"
 
 
 Places = dict[str, DeltaGenerator]
@@ -46,9 +49,26 @@ def choose() -> tuple[Scene, Look, Places]:
         more = st.popover(story.LABELS["more"], icon=":material/tune:")
     below = st.container(gap="xsmall")
     with more:
-        chosen |= texts | _more(Scene(**chosen, **texts))
-        look = Look(switch("products", False), switch("every_key", False), one_of("picture", ["svg", "png"], default="svg"))
+        computed, shown = st.columns(2, gap="medium")
+        with computed:
+            st.markdown(story.LABELS["to compute"])
+            chosen |= texts | _more(Scene(**chosen, **texts))
+        with shown:
+            st.markdown(story.LABELS["to show"])
+            look = choose_look()
     return Scene(**chosen), look, places | dict.fromkeys(("source", "heads", "mask"), below)
+
+
+def choose_look() -> Look:
+    """What is shown of the numbers, and how."""
+    return Look(
+        together=one_of("together", ["each", "average", "maximum"], default="each"),
+        leave_out=one_of("leave_out", ["none", "special", "first"], default="none"),
+        shade=one_of("shade", ["map", "row"], default="map"),
+        products=switch("products", False),
+        every_key=switch("every_key", False),
+        picture=one_of("picture", ["svg", "png"], default="svg"),
+    )
 
 
 def _texts(cross: bool) -> tuple[dict[str, str], Places]:

@@ -5,19 +5,19 @@ import streamlit as st
 
 from models.trace import Step
 from sections import story
+from sections.attended import Attended
 from sections.choices import Look
 from sections.pictures import hidden, show
-from sections.scene import Computation
 from viz import heatmaps
 
 
-def render(made: Computation, look: Look, step: Step, head: int) -> None:
+def render(made: Attended, look: Look, step: Step, head: int) -> None:
     """One head large, counted from 0."""
     show(figure(made, step, head), "focus", look, alt=story.alt("focus", step, head + 1), on_select=_choose)
     st.caption(story.HINTS["focus"])
 
 
-def figure(made: Computation, step: Step, head: int) -> go.Figure:
+def figure(made: Attended, step: Step, head: int) -> go.Figure:
     """The chosen head, counted from 0."""
     return heatmaps.focus(
         made.trace[step][0, head].numpy(),

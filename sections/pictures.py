@@ -7,12 +7,12 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from models.trace import Step
+from sections.attended import Attended
 from sections.choices import Look
-from sections.scene import Computation
 from viz import heatmaps
 
 
-def hidden(made: Computation, step: Step) -> np.ndarray | None:
+def hidden(made: Attended, step: Step) -> np.ndarray | None:
     """Which cells of a step the mask hides, `query key`; None before the mask, and without one."""
     if made.visible is None or step not in (Step.MASKED, Step.WEIGHTS):
         return None

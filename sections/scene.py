@@ -1,6 +1,6 @@
 """The choices that change the numbers, and the one place where they become numbers."""
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from threading import Lock
 
@@ -16,9 +16,10 @@ from models.multi_head import AttentionConfig, MultiHeadAttention
 from models.positions import sinusoidal
 from models.recipes import RECIPES
 from models.tokens import PAD, SPLITTERS
-from models.trace import AttentionTrace
+from models.trace import Step
 from models.twin import Agreement, compare
 from sections import story
+from sections.attended import Attended
 from viz.cells import readable
 
 MAX_TOKENS = 512
@@ -125,20 +126,10 @@ class Refused(ValueError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Computation:
-    """A scene, worked out. Tokens are as shown on the page; tensors are those torch computed, batch of one.
-
-    queries, keys: one readable token each. inputs: `token width` by name, as they enter the layer.
-    visible: `query key`, or None where nothing is hidden.
-    """
+class Computation(Attended):
+    """A scene, worked out."""
 
     scene: Scene
-    queries: tuple[str, ...]
-    keys: tuple[str, ...]
-    inputs: dict[str, Tensor]
-    visible: Tensor | None
-    layer: MultiHeadAttention
-    trace: AttentionTrace[Tensor]
 
 
 @st.cache_resource(max_entries=16, show_spinner=False)
@@ -163,6 +154,9 @@ def compute(scene: Scene) -> Computation:
         visible=visible,
         layer=layer,
         trace=trace,
+        origin=story.HINTS["positions" if scene.positions else "no positions"],
+        remarks=_remarks(scene),
+        about={"scene": asdict(scene)},
     )
 
 
@@ -195,6 +189,12 @@ def compute_stack(stack: Stack) -> tuple[list[BlockTrace[Tensor]], list[Transfor
         torch.manual_seed(scene.seed)
         blocks = [TransformerBlock(config).requires_grad_(False) for _ in range(stack.layers)]
     return run_stack(blocks, made.inputs["query"][None], made.visible), blocks
+
+
+def _remarks(scene: Scene) -> dict[Step, str]:
+    if scene.scale is not Scale.HEAD_DIM:
+        return {Step.SCALED: story.NOT_SCALED if scene.scale is Scale.NONE else story.BY_EMBED_DIM}
+    return {Step.SCALED: story.EIGHT} if scene.source is Source.WORKED_EXAMPLE else {}
 
 
 def _tokens(scene: Scene, choice: str) -> list[str]:

@@ -1,11 +1,13 @@
 """The sentence as tokens to pick from, each shaded by the share it gives to the query."""
 
+from functools import partial
 from pathlib import Path
 
 import streamlit as st
 
 from sections import story
-from sections.scene import Computation
+from sections.attended import Attended
+from viz import cells
 from viz.colours import SEQUENTIAL, css_cell, css_role
 from viz.numbers import percent
 
@@ -18,18 +20,20 @@ _sentence = st.components.v2.component(
 )
 
 
-def render(made: Computation, head: int, query: int) -> None:
-    """The tokens; a click or Enter on one makes it the query. Head and query are counted from 0."""
-    shares = made.trace.weights[0, head, query].tolist()
-    hidden = [False] * len(shares) if made.visible is None else (~made.visible[query]).tolist()
+def render(made: Attended, head: int, query: int) -> None:
+    """The tokens; a click or Enter on one makes it the query, with shift adds it. Counted from 0."""
+    also = _also(made, query)
+    weights = made.trace.weights[0, head, [query, *also]].sum(dim=0).tolist()
+    hidden = [False] * len(weights) if made.visible is None else (~made.visible[[query, *also]]).all(dim=0).tolist()
+    write = (lambda total: f"{total:.2f}") if also else percent
     keys = [
         {
             "label": label,
-            "style": css_cell(share, SEQUENTIAL),
-            "share": story.COLUMNS["hidden"] if covered else percent(share),
+            "style": css_cell(weight / (1 + len(also)), SEQUENTIAL),
+            "share": story.COLUMNS["hidden"] if covered else write(weight),
             "hidden": covered,
         }
-        for label, share, covered in zip(made.keys, shares, hidden, strict=True)
+        for label, weight, covered in zip(made.keys, weights, hidden, strict=True)
     ]
     asks = [{"label": label, "style": "", "share": "", "hidden": False} for label in made.queries]
     cross = "key" in made.inputs
@@ -39,12 +43,23 @@ def render(made: Computation, head: int, query: int) -> None:
             "label": story.HEADINGS["sentence"],
             "queries": asks if cross else keys,
             "keys": keys if cross else [],
-            "query": query,
+            "chosen": {"query": query, "head": head, "also": also},
             "colour": css_role("query"),
         },
-        on_pick_change=_choose,
+        on_pick_change=partial(_choose, made.queries),
     )
+    if also:
+        names = [cells.token(made.queries[one], "query") for one in (query, *also)]
+        st.html(f'<p class="remark">{story.summed(names)}</p>')
 
 
-def _choose() -> None:
-    st.session_state.query = int(st.session_state.sentence.pick) + 1
+def _also(made: Attended, query: int) -> list[int]:
+    """More queries picked with shift, while the tokens are those they were picked from."""
+    tokens, also = st.session_state.get("also", ((), []))
+    return [one for one in also if one != query] if tokens == made.queries else []
+
+
+def _choose(tokens: tuple[str, ...]) -> None:
+    pick = st.session_state.sentence.pick
+    st.session_state.query = int(pick["query"]) + 1
+    st.session_state.also = (tokens, [int(one) for one in pick["also"]])

@@ -256,9 +256,17 @@ LABELS = {
     "products": "Write out the products of q·k",
     "every_key": "List every key, not the 12 heaviest",
     "picture": "Save pictures as",
+    "together": "Maps of heads",
+    "leave_out": "Leave out of the maps, as keys",
+    "shade": "Darkest colour is",
+    "to compute": "**What is computed**",
+    "to show": "**What is shown**",
 }
 
 HELP = {
+    "together": "Each head by itself, or all of a layer summed up in one map.",
+    "leave_out": "Special tokens are [CLS], [SEP] and [PAD]; “first” is those and the first token. What is left is divided by its sum.",
+    "shade": "A weight of 1, the same for every row; or the largest weight of each row, so that rows with many keys are not pale.",
     "tokens": "Words end at spaces; a mark that ends a clause is a token of its own, and so is each Chinese or "
     "Japanese character. Characters are what a reader calls one, accents and joined emoji included.",
     "source": "The worked example has vectors for two words. Random ones are drawn from the seed: "
@@ -313,7 +321,7 @@ EXAMPLES = {
 
 HEADINGS = {
     "head": "head {head}",
-    "heads": "Every head at once",
+    "heads": "All heads as one figure, to save",
     "focus": "Head {head}, close up",
     "sentence": "Pick a token: it becomes the query",
     "together": "The heads together",
@@ -416,6 +424,60 @@ DOWNLOADS = {
     "attention.json": "Numbers as JSON",
     "attention.html": "This view as one page",
 }
+
+TOGETHER = {
+    "average": "An average over heads is a summary: no head computes it, and two heads that disagree can average to a map "
+    "neither of them has.",
+    "maximum": "The largest weight of any head is a summary: no head computes it, and its rows add up to more than 1.",
+}
+
+
+def summed(names: list[str]) -> str:
+    """Above the sums of several rows; `names` are ready HTML."""
+    return f"Summed over {len(names)} queries, {', '.join(names)}: each brings shares that add up to 1. Escape lets go of them."
+
+
+def left_out(tokens: list[str]) -> str:
+    """When keys are left out of the maps; says why so much goes to them."""
+    if not tokens:
+        return "There is no special token here to leave out."
+    listed = ", ".join(f"`{token}`" for token in dict.fromkeys(tokens))
+    return (
+        f"Left out of the maps as keys: {listed}. Every row is divided by what is left; the walk-through keeps them. "
+        "Softmax must give all its shares away, so a head with nothing to look for often leaves them with the first token "
+        "or a special one (Clark et al. 2019; Xiao et al. 2023)."
+    )
+
+
+def map_name(together: str, layer: int, layers: int, head: int) -> str:
+    """What a map is of; layer and head count from 1, and for a summary `head` is how many."""
+    of_layer = f"layer {layer}, " if layers > 1 else ""
+    return f"{of_layer}head {head}" if together == "each" else f"{of_layer}{together} of {head} heads"
+
+
+def overview(step: str) -> dict[str, str]:
+    """Every word of the canvas of all heads; the braces are filled in the browser."""
+    return {
+        "label": f"The {step} of every head: a row for every query, a column for every key",
+        "kind": "attention maps",
+        "heads": "Heads shown",
+        "chip": "Click to show or hide this head; double-click, or press S, to see it alone",
+        "all": "show all",
+        "hidden": "hidden",
+        "tiny": "<0.01 %",
+        "percent": "{share} %",
+        "percent_spoken": "percent",
+        "cell": "query {query}, key {key}, {head}, {value}",
+        "row": "{head}: {query} takes {parts}",
+        "part": "{value} from {key}",
+        "part_signed": "{value} with {key}",
+        "others": "the rest from {count} others",
+        "blind": "{head}: {query} sees no key",
+        "keys": "Arrows walk · Page Up and Down change head · Enter chooses · Shift+Enter adds a token · R reads the row · Escape lets go",
+        "table": "The chosen map as a table",
+        "caption": "{head}, " + step,
+    }
+
 
 EMPTY = {
     "text": "Nothing to attend with yet: type at least one word here, or pick an example.",

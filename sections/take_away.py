@@ -8,13 +8,13 @@ from latex2mathml.converter import convert
 from models.export import to_json, to_npz
 from models.trace import AXES, Step
 from sections import arithmetic, focus, heads, story, walk_through
-from sections.scene import Computation
+from sections.attended import Attended
 from sections.walk_through import Frame
 from viz.cells import token
 from viz.page import page
 
 
-def render(made: Computation, step: Step, head: int, walk: Frame) -> None:
+def render(made: Attended, step: Step, head: int, walk: Frame) -> None:
     """The downloads, each made when it is asked for. Head is counted from 0."""
     st.markdown(f"##### {story.HEADINGS['take_away']}")
     theme = st.context.theme.type or "light"
@@ -31,7 +31,7 @@ def render(made: Computation, step: Step, head: int, walk: Frame) -> None:
     st.caption(story.HINTS["address"])
 
 
-def _arrays(made: Computation) -> dict:
+def _arrays(made: Attended) -> dict:
     trace = {str(step): made.trace[step][0] for step in Step}
     inputs = {f"input.{name}": vectors for name, vectors in made.inputs.items()}
     matrices = {f"layer.{name}": weight.detach() for name, weight in made.layer.state_dict().items()}
@@ -39,17 +39,17 @@ def _arrays(made: Computation) -> dict:
     return {name: tensor.numpy() for name, tensor in (trace | inputs | matrices | visible).items()}
 
 
-def _about(made: Computation) -> dict:
+def _about(made: Attended) -> dict:
     return {
         "queries": made.queries,
         "keys": made.keys,
         "axes": {str(step): AXES[step] for step in Step},
-        "scene": asdict(made.scene),
         "config": asdict(made.layer.config),
+        **made.about,
     }
 
 
-def _page(made: Computation, step: Step, head: int, query: int, theme: str) -> str:
+def _page(made: Attended, step: Step, head: int, query: int, theme: str) -> str:
     """The view in one file; formulas become MathML, which browsers draw by themselves."""
     pictures = arithmetic.pictures(made, head, query, products=True, every_key=True)
 
@@ -66,7 +66,7 @@ def _page(made: Computation, step: Step, head: int, query: int, theme: str) -> s
         [
             f"<h1>{story.TITLE}</h1><p>{' '.join(token(label) for label in made.queries)}</p>",
             f'<p class="say">{walk_through.sentence(made, head, query)}</p>',
-            *([heads.figure(made, step)] if made.scene.num_heads > 1 else []),
+            *([heads.figure(made, step)] if made.num_heads > 1 else []),
             focus.figure(made, step, head),
             *(piece(*shown) for shown in zip(arithmetic.STEPS, pictures, strict=True)),
         ],

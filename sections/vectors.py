@@ -6,7 +6,7 @@ import streamlit as st
 from torch import Tensor
 
 from sections import story
-from sections.scene import Computation
+from sections.attended import Attended
 from viz import cells
 
 SHOWN = 64
@@ -15,7 +15,7 @@ FIT = 24
 """Cells with room for a number, at this width."""
 
 
-def render(made: Computation) -> None:
+def render(made: Attended) -> None:
     """Every input of the layer, a row a token; every matrix, a row for each cell of the vectors it takes."""
     section = st.expander(story.HEADINGS["vectors"], key="vectors", on_change="rerun")
     if not section.open:
@@ -23,8 +23,7 @@ def render(made: Computation) -> None:
     with section:
         for name, vectors in made.inputs.items():
             labels = [cells.token(label, name) for label in (made.queries if name == "query" else made.keys)]
-            parts = story.HINTS["positions" if made.scene.positions else "no positions"]
-            _table(labels, vectors, story.COLUMNS["token"], f"{name}: {parts}")
+            _table(labels, vectors, story.COLUMNS["token"], f"{name}: {made.origin}")
         for name, matrix in made.layer.state_dict().items():
             if matrix.ndim == 2:  # nn.Linear keeps it transposed
                 _table([str(row + 1) for row in range(matrix.shape[1])], matrix.T, "", story.MATRICES[name])

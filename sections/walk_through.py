@@ -9,8 +9,8 @@ from streamlit.delta_generator import DeltaGenerator
 
 from models.trace import Step
 from sections import arithmetic, story
+from sections.attended import Attended
 from sections.choices import Look
-from sections.scene import Computation, Scale, Source
 from viz import cells
 from viz.numbers import percent
 
@@ -27,7 +27,7 @@ class Frame:
     query: int = 0
 
 
-def frame(made: Computation, narrow: DeltaGenerator) -> Frame:
+def frame(made: Attended, narrow: DeltaGenerator) -> Frame:
     """Formulas and what they are for, which stay as they are when the query changes.
 
     The first pieces go into `narrow`; the last two, blend and output, are as wide as the page.
@@ -39,7 +39,7 @@ def frame(made: Computation, narrow: DeltaGenerator) -> Frame:
     return Frame(said, pictures)
 
 
-def fill(frame: Frame, made: Computation, look: Look, head: int, query: int) -> None:
+def fill(frame: Frame, made: Attended, look: Look, head: int, query: int) -> None:
     """Sentence and pictures of one query in one head, both counted from 0."""
     frame.query = query
     frame.sentence.html(f'<p class="say">{sentence(made, head, query)}</p>')
@@ -48,7 +48,7 @@ def fill(frame: Frame, made: Computation, look: Look, head: int, query: int) -> 
         slot.html(picture)
 
 
-def _beside(made: Computation, steps: Sequence[Step], widths: Sequence[int]) -> DeltaGenerator:
+def _beside(made: Attended, steps: Sequence[Step], widths: Sequence[int]) -> DeltaGenerator:
     """The words of some steps, and beside them the room for their picture."""
     theme = st.context.theme.type or "light"
     words, room = st.columns(widths, gap="medium")
@@ -58,7 +58,7 @@ def _beside(made: Computation, steps: Sequence[Step], widths: Sequence[int]) -> 
     return room.empty()
 
 
-def sentence(made: Computation, head: int, query: int) -> str:
+def sentence(made: Attended, head: int, query: int) -> str:
     """What the query takes from where, as HTML. Head and query are counted from 0."""
     weights, name = made.trace.weights[0, head, query], cells.token(made.queries[query], "query")
     if not weights.any():
@@ -69,21 +69,17 @@ def sentence(made: Computation, head: int, query: int) -> str:
     return story.sentence(name, shares, rest)
 
 
-def formula(made: Computation, step: Step, theme: str) -> str:
+def formula(made: Attended, step: Step, theme: str) -> str:
     """A step's formula in LaTeX, in the colours of a theme."""
     return story.formula(step, theme, made.layer.config)
 
 
-def remark(made: Computation, step: Step) -> str:
+def remark(made: Attended, step: Step) -> str:
     """What a step is for, or what is special about it here."""
     if step is Step.MASKED and made.visible is None:
         return story.NO_MASK
     if step is Step.Q and not made.layer.config.projections:
         return story.NO_PROJECTION
-    if step is Step.SCALED and made.scene.scale is not Scale.HEAD_DIM:
-        return story.NOT_SCALED if made.scene.scale is Scale.NONE else story.BY_EMBED_DIM
-    if step is Step.SCALED and made.scene.source is Source.WORKED_EXAMPLE:
-        return story.EIGHT
     if step is Step.OUTPUT and not made.layer.config.output_projection:
         return story.NO_OUTPUT_PROJECTION
-    return story.STEPS[step].sentence
+    return made.remarks.get(step, story.STEPS[step].sentence)

@@ -2,7 +2,7 @@
 
 Query, key, value and output own a colour each. Weights, shares from 0 to 1, run from paper to deep blue;
 signed numbers from ochre through paper to blue, the pair of hues that every kind of colour vision tells
-apart. `.streamlit/config.toml` repeats both scales, so that plotly figures follow the theme in the browser.
+apart. Lines have a colour a head. `.streamlit/config.toml` repeats both scales, so that plotly figures follow the theme in the browser.
 """
 
 from functools import lru_cache
@@ -31,6 +31,12 @@ DIVERGING = Shades(
     ("#7e4a11", "#a96c1c", "#ca964c", "#ddc49b", "#f4f0e7", "#e9f1f8", "#9ac8f3", "#519aed", "#326bc6", "#27418b"),
     ("#ffc38e", "#d3934a", "#9c6a1a", "#5e4823", "#292620", "#23272c", "#334e70", "#357ab8", "#4fabea", "#89dcff"),
 )
+
+HEADS = Shades(
+    ("#a0003a", "#099a45", "#998bfe", "#7b4703", "#0d919a", "#ee5ec8", "#525c00", "#007ef0", "#fe674c", "#00654d", "#a252df", "#c69612", "#005f77", "#db327c", "#55ba0a", "#3c39c6"),
+    ("#e0305e", "#04c559", "#cdcbfd", "#b66c00", "#14bac5", "#feb8e6", "#7b8a00", "#61a7fd", "#fec0b2", "#009775", "#c380fd", "#fec84b", "#058eaf", "#fe68a1", "#89ef58", "#606cfa"),
+)  # fmt: skip
+"""A colour for each of sixteen heads: hues a golden angle apart, in three lightnesses (OKLCH)."""
 
 _INK = Shades("#000000", "#ffffff")  # of these two one always has a contrast of 4.5 or more
 
@@ -66,6 +72,11 @@ def _css_cell(share: float, scale: Shades) -> str:
 def css_role(role: str) -> str:
     """CSS colour of query, key, value or output, for both themes."""
     return f"light-dark({ROLES[role].light},{ROLES[role].dark})"
+
+
+def css_shades(shades: Shades) -> list[str]:
+    """CSS of every colour of a scale or list, each for both themes."""
+    return [f"light-dark({light},{dark})" for light, dark in zip(shades.light, shades.dark, strict=True)]
 
 
 def _rgb(colour: str) -> tuple[int, int, int]:

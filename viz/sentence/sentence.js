@@ -1,5 +1,11 @@
 // The sentence as tokens one can pick. Tokens arrive as text and are only ever set with textContent.
+// It also speaks for the page: what the other components want chosen goes to Python from here, since only this one
+// stands where a choice draws little again.
 const CROWDED = 40
+
+const channel = (globalThis.attentionLab ??= Object.assign(new EventTarget(), { chosen: { query: null, head: 0, also: [] } }))
+const tell = (name, detail) => channel.dispatchEvent(new CustomEvent(name, { detail }))
+const cleanups = new WeakMap()
 
 export default function ({ data, parentElement, setTriggerValue }) {
   const root = parentElement.querySelector(".sentence")
@@ -7,27 +13,42 @@ export default function ({ data, parentElement, setTriggerValue }) {
   root.style.setProperty("--query", data.colour)
   root.classList.toggle("crowded", data.queries.length > CROWDED || data.keys.length > CROWDED)
   queries.setAttribute("aria-label", data.label)
-
-  fill(queries, data.queries, "button")
-  fill(keys, data.keys, "span")
   keys.hidden = data.keys.length === 0
-  mark(data.query)
+  rest()
+  channel.chosen = data.chosen
+  tell("chosen", {})
 
-  function mark(chosen) {
+  function rest() {
+    fill(queries, data.queries, "button")
+    fill(keys, data.keys, "span")
+    mark(data.chosen)
+  }
+
+  function mark({ query, also }) {
     queries.querySelectorAll("button").forEach((chip, index) => {
-      chip.setAttribute("aria-pressed", String(index === chosen))
-      chip.tabIndex = index === chosen ? 0 : -1
+      chip.setAttribute("aria-pressed", String(index === query || also.includes(index)))
+      chip.tabIndex = index === query ? 0 : -1
     })
+  }
+
+  // At once here and in the maps; the numbers follow from the server.
+  function choose(chosen) {
+    channel.chosen = chosen
+    mark(chosen)
+    tell("chosen", {})
+    setTriggerValue("pick", chosen)
   }
 
   queries.onclick = (event) => {
     const index = [...queries.children].indexOf(event.target.closest("button"))
     if (index < 0) return
-    mark(index) // at once; the numbers follow from the server
-    setTriggerValue("pick", index)
+    const { query, head, also } = data.chosen
+    const added = also.includes(index) ? also.filter((one) => one !== index) : [...also, index]
+    choose(event.shiftKey && index !== query ? { query, head, also: added } : { query: index, head, also: [] })
   }
 
   queries.onkeydown = (event) => {
+    if (event.key === "Escape" && data.chosen.also.length) return choose({ ...data.chosen, also: [] })
     const last = queries.children.length - 1
     const here = [...queries.children].indexOf(event.target.closest("button"))
     const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: last }[event.key]
@@ -35,6 +56,32 @@ export default function ({ data, parentElement, setTriggerValue }) {
     event.preventDefault()
     queries.children[Math.min(Math.max(to, 0), last)].focus()
   }
+
+  for (const [row, side] of [[queries, "query"], [keys, "key"]]) {
+    row.onpointerover = (event) => {
+      const index = [...row.children].indexOf(event.target.closest(".chip"))
+      if (index >= 0) tell("look", { look: { [side]: index }, from: root })
+    }
+    row.onpointerleave = () => tell("look", { look: null, from: root })
+  }
+
+  const onLook = ({ detail: { look } }) =>
+    queries.querySelectorAll(".chip").forEach((chip, index) => chip.classList.toggle("looked-at", look?.query === index))
+  // Pointing at a query anywhere shows its shares here.
+  const onRow = ({ detail: { row } }) => {
+    if (!row) return rest()
+    const [place, tokens, tag] = keys.hidden ? [queries, data.queries, "button"] : [keys, data.keys, "span"]
+    fill(place, tokens.map((token, index) => ({ ...token, ...row[index] })), tag)
+  }
+  const onPick = ({ detail }) => choose(detail)
+  cleanups.get(parentElement)?.()
+  const heard = { look: onLook, row: onRow, pick: onPick }
+  for (const name in heard) channel.addEventListener(name, heard[name])
+  const cleanup = () => {
+    for (const name in heard) channel.removeEventListener(name, heard[name])
+  }
+  cleanups.set(parentElement, cleanup)
+  return cleanup
 }
 
 function fill(row, tokens, tag) {

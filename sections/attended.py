@@ -1,0 +1,35 @@
+"""What every view reads: one layer that ran on tokens one can read."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from models.multi_head import MultiHeadAttention
+from models.trace import AttentionTrace, Step
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attended:
+    """One layer's attention. Tensors are those torch computed, batch of one.
+
+    queries, keys: one readable token each. inputs: `token width` by name, as they enter the layer.
+    visible: `query key`, or None where nothing is hidden.
+    origin: what the input vectors are, in words. remarks: what is special about a step here, in words.
+    about: what a download says of where the numbers come from.
+    """
+
+    queries: tuple[str, ...]
+    keys: tuple[str, ...]
+    inputs: Mapping[str, Tensor]
+    visible: Tensor | None
+    layer: MultiHeadAttention
+    trace: AttentionTrace[Tensor]
+    origin: str
+    remarks: Mapping[Step, str] = field(default_factory=dict)
+    about: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def num_heads(self) -> int:
+        """Heads of the layer."""
+        return self.layer.config.num_heads
