@@ -18,9 +18,9 @@ def norms(model: Pretrained, run: Run) -> Tensor:
 
 
 def head_norms(attention: MultiHeadAttention, trace: AttentionTrace[Tensor]) -> Tensor:
-    """The length of what each key gives each query (Kobayashi et al. 2020, section 3.2): `batch head query key`.
+    """The length of what each key gives each query (Kobayashi et al. 2020): `batch head query key`.
 
-    A head's output is Σ α f(x) over the keys, their equation (3), with f(x) = (x W_V + b_V) W_O and W_O the rows of
+    A head's output is Σ α f(x) over the keys (their equation 3), with f(x) = (x W_V + b_V) W_O (4) and W_O the rows of
     the head's own. The bias of W_V is part of it, for it is weighted too; that of W_O is not, for it is added once,
     whatever the weights. As α is not negative, ‖α f(x)‖ = α ‖f(x)‖. Of a silenced head it is what it would have given.
     """

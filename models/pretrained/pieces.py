@@ -67,10 +67,11 @@ def _words(text: str, encoding: Encoding, word: tuple[int, ...]) -> tuple[str, .
     """Each word's text, from the start of its first piece to the end of its last; a special one has no text."""
     first = [word.index(index) for index in range(word[-1] + 1)]
     last = [place - 1 for place in first[1:]] + [len(word) - 1]
-    spans = ((encoding.offsets[start][0], encoding.offsets[end][1]) for start, end in zip(first, last, strict=True))
-    return tuple(
-        text[start:end].strip() or encoding.tokens[place] for place, (start, end) in zip(first, spans, strict=True)
-    )
+    words = []
+    for start, end in zip(first, last, strict=True):
+        typed = text[encoding.offsets[start][0] : encoding.offsets[end][1]]
+        words.append(typed.strip() or typed or encoding.tokens[start])
+    return tuple(words)
 
 
 def _readable(tokenizer: Tokenizer, text: str, encoding: Encoding, place: int) -> str:
