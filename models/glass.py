@@ -50,8 +50,8 @@ _SINK = 3 / 4  # of a token's match with itself: more than chance ever gives, le
 class Job(StrEnum):
     """What one head of `layer` looks at; the order is that of its heads."""
 
-    PREVIOUS = "previous"
     NEXT = "next"
+    PREVIOUS = "previous"
     SAME = "same"
     FIRST = "first"
     UNIFORM = "uniform"

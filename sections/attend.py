@@ -33,6 +33,8 @@ def render(
         with st.container(horizontal=True, vertical_alignment="bottom"):
             step = Step(one_of("step", list(QUERY_BY_KEY), default=Step.WEIGHTS))
             head = whole_number("head", 1, made.num_heads, width=130) - 1 if made.num_heads > 1 else 0
+        if made.says:
+            st.caption(made.says[head])
         focus.render(made, look, step, head)
     walk = walk_through.frame(made, right)
     with top:

@@ -15,7 +15,8 @@ class Attended:
 
     queries, keys: one readable token each. inputs: `token width` by name, as they enter the layer.
     visible: `query key`, or None where nothing is hidden.
-    origin: what the input vectors are, in words. remarks: what is special about a step here, in words.
+    origin: what the input vectors are, in words. names, says: what each head is called and does, where that is known.
+    remarks: what is special about a step here, in words.
     about: what a download says of where the numbers come from.
     """
 
@@ -26,6 +27,8 @@ class Attended:
     layer: MultiHeadAttention
     trace: AttentionTrace[Tensor]
     origin: str
+    names: tuple[str, ...] = ()
+    says: tuple[str, ...] = ()
     remarks: Mapping[Step, str] = field(default_factory=dict)
     about: Mapping[str, object] = field(default_factory=dict)
 

@@ -10,7 +10,7 @@ from streamlit.delta_generator import DeltaGenerator
 from models.recipes import RECIPES
 from models.tokens import SPLITTERS
 from sections import story
-from sections.examples import EXAMPLES
+from sections.examples import EXAMPLES, WORKED
 from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scale, Scene, Source
 from sections.widgets import DEFAULTS, line, one_of, select, switch, whole_number
 
@@ -32,6 +32,7 @@ Places = dict[str, DeltaGenerator]
 
 def choose() -> tuple[Scene, Look, Places]:
     """Every choice but step, head and query, and where to put what must be said of one."""
+    _complete_link()
     governed = _governed(_asked("recipe", list(RECIPES), DEFAULTS.recipe))
     cross = _asked("attention", list(Attention), governed["attention"]) == Attention.CROSS
     texts, places = _texts(cross)
@@ -44,7 +45,9 @@ def choose() -> tuple[Scene, Look, Places]:
             chosen["width"] = whole_number("width", 0, MAX_TOKENS, width=190)
         if mask is Mask.PREFIX:
             chosen["length"] = whole_number("length", 0, MAX_TOKENS, width=150)
-        if attention is not Attention.SINGLE_HEAD:
+        recipe = _asked("recipe", list(RECIPES), DEFAULTS.recipe)
+        chosen["source"] = _source(Scene(**chosen, **texts, recipe=recipe, tokens=_asked("tokens", list(SPLITTERS), DEFAULTS.tokens)))
+        if attention is not Attention.SINGLE_HEAD and chosen["source"] is Source.RANDOM:
             chosen["heads"] = whole_number("heads", 1, MAX_HEADS, width=130)
         more = st.popover(story.LABELS["more"], icon=":material/tune:")
     below = st.container(gap="xsmall")
@@ -104,21 +107,20 @@ def _examples() -> None:
 def _more(scene: Scene) -> dict[str, Any]:
     chosen: dict[str, Any] = {"tokens": one_of("tokens", list(SPLITTERS))}
     chosen["recipe"] = _recipe(replace(scene, recipe=_asked("recipe", list(RECIPES), DEFAULTS.recipe)))
-    chosen["source"] = _source(replace(scene, **chosen))
-    drawn = chosen["source"] is Source.RANDOM
+    drawn = scene.source is Source.RANDOM
     chosen["embed_dim"] = whole_number("embed_dim", 1, MAX_WIDTH, disabled=not drawn)
     chosen["seed"] = whole_number("seed", 0, 10**6, disabled=not drawn)
     chosen["head_dim"] = whole_number(
         "head_dim", 1, MAX_WIDTH, disabled=not drawn, placeholder=story.PLACEHOLDERS["head_dim"]
     )
-    if scene.attention is Attention.CROSS:
+    if drawn and scene.attention is Attention.CROSS:
         for name in ("kdim", "vdim"):
             chosen[name] = whole_number(name, 1, MAX_WIDTH, placeholder=story.PLACEHOLDERS[name])
-    if scene.num_heads > 1:
+    if drawn and scene.num_heads > 1:
         chosen["kv_heads"] = _kv_heads(scene.num_heads)
     chosen["scale"] = Scale(one_of("scale", Scale, default=_governed(chosen["recipe"])["scale"]))
     for name in ("positions", "padding"):
-        chosen[name] = switch(name, getattr(DEFAULTS, name))
+        chosen[name] = switch(name, getattr(DEFAULTS, name), disabled=name == "positions" and scene.source is Source.GLASS)
     return chosen
 
 
@@ -160,12 +162,29 @@ def _governed(name: str) -> dict[str, StrEnum]:
     recipe = RECIPES[name]
     factor = recipe.config(64, 1 if recipe.one_head else 4).scale
     scale = {None: Scale.HEAD_DIM, 1.0: Scale.NONE}.get(factor, Scale.EMBED_DIM)
-    usual = Attention.SINGLE_HEAD if recipe.one_head or name == DEFAULTS.recipe else Attention.MULTI_HEAD
+    usual = Attention.SINGLE_HEAD if recipe.one_head else Attention.MULTI_HEAD
     return {"attention": Attention.CROSS if recipe.two_sequences else usual, "scale": scale}
 
 
 def _source(scene: Scene) -> Source:
-    if not scene.fits_worked_example:
-        st.session_state.source = str(Source.RANDOM)  # two words with one head are all that example has
-    chosen = Source(select("source", [str(source) for source in Source]))
-    return chosen if scene.fits_worked_example else Source.RANDOM  # going back, the address wins over the line above
+    def follow() -> None:
+        source = Source(st.session_state.source)
+        if source is Source.WORKED_EXAMPLE:
+            st.session_state.update(text=WORKED.text, attention=str(WORKED.attention), recipe=WORKED.recipe, query=1)
+        if source is Source.GLASS and not scene.fits(source):
+            attention = scene.attention if scene.attention is Attention.CROSS else Attention.MULTI_HEAD
+            st.session_state.update(attention=str(attention), recipe=DEFAULTS.recipe)
+
+    if not scene.fits(Source(_asked("source", list(Source), DEFAULTS.source))):
+        st.session_state.source = str(Source.RANDOM)
+    chosen = Source(one_of("source", Source, on_change=follow))
+    return chosen if scene.fits(chosen) else Source.RANDOM  # going back, the address wins over the line above
+
+
+def _complete_link() -> None:
+    """A link that asks for the worked example and no more gets the text and the attention it has."""
+    if st.query_params.get("source") != Source.WORKED_EXAMPLE or "source" in st.session_state:
+        return
+    for name in ("text", "attention"):
+        if name not in st.query_params:
+            st.query_params[name] = str(getattr(WORKED, name))

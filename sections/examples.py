@@ -17,15 +17,16 @@ def _random(text: str, **choices: object) -> Scene:
     return Scene(text=text, source=Source.RANDOM, **choices)
 
 
+WORKED = Scene(text="Thinking Machines", attention=Attention.SINGLE_HEAD, source=Source.WORKED_EXAMPLE)
+
 EXAMPLES: dict[str, Example] = {
-    "worked": Example(Scene()),
-    "sentence": Example(
-        _random(
-            "The animal didn't cross the street because it was too tired.", attention=Attention.MULTI_HEAD, heads=8, embed_dim=32
-        ),
-        query=8,
+    "worked": Example(WORKED),
+    "glass": Example(Scene(), query=2),
+    "twice": Example(Scene(text="a rose is a rose is a rose"), query=2, head=3),
+    "copy": Example(
+        Scene(text="the agreement was signed in august 1992", context="in august 1992 the accord was signed", attention=Attention.CROSS), query=4
     ),
-    "twice": Example(_random("a rose is a rose is a rose"), query=2),
+    "random": Example(_random(Scene.text, heads=8, embed_dim=32), query=8),
     "causal": Example(
         _random("one step after another", attention=Attention.MULTI_HEAD, mask=Mask.CAUSAL, positions=True, embed_dim=16), query=2
     ),
@@ -38,6 +39,6 @@ EXAMPLES: dict[str, Example] = {
         ),
         query=3,
     ),
-    "saturated": Example(_random("what happens without the division", embed_dim=64, scale=Scale.NONE)),
+    "saturated": Example(_random("what happens without the division", attention=Attention.SINGLE_HEAD, embed_dim=64, scale=Scale.NONE)),
     "characters": Example(_random("注意力机制", tokens="characters", attention=Attention.MULTI_HEAD, heads=2), query=2),
 }

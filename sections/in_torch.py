@@ -1,5 +1,6 @@
 """The current scene in torch's words: as code in three dialects, and its mask in torch's two opposite senses."""
 
+from dataclasses import replace
 from inspect import getsource
 
 import streamlit as st
@@ -11,12 +12,15 @@ from models.tokens import PAD
 from models.twin import as_torch, obstacles
 from sections import story
 from sections.choices import Look
-from sections.scene import MAX_TOKENS, Attention, Computation, Mask, Source
+from sections.scene import MAX_TOKENS, Attention, Computation, Mask, Source, compute
 from sections.widgets import one_of
 
 
 def render(made: Computation, look: Look) -> None:
     """Code, the mask both ways, and our own steps to read."""
+    if made.scene.source is Source.GLASS:
+        st.caption(story.CODE_RANDOM.format(seed=made.scene.seed))
+        made = compute(replace(made.scene, source=Source.RANDOM))
     agreed, code = st.columns([4, 8], gap="large")
     with code:
         st.markdown(f"##### {story.HEADINGS['code']}")

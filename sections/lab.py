@@ -87,7 +87,7 @@ def _badge(agreement: Agreement) -> str:
 
 def _origin(scene: Scene) -> str:
     said = story.SOURCES[scene.source].format(seed=scene.seed)
-    if scene.source is Source.WORKED_EXAMPLE or scene.recipe == Scene.recipe:
+    if scene.source is not Source.RANDOM or scene.recipe == Scene.recipe:
         return said
     recipe = RECIPES[scene.recipe]
     return f"<b>{recipe.title}</b> ({recipe.source}). {recipe.remark} {said}"

@@ -80,7 +80,7 @@ def _maps(made: Attended, look: Look, step: Step, layers: Traces) -> tuple[Tenso
     summarise = {"average": summaries.average, "maximum": summaries.maximum}.get(look.together, lambda heads: heads)
     maps = [summarise(_left(made, look, step, trace[step][0])) for trace in layers]
     heads = range(1, made.num_heads + 1) if look.together == "each" else [made.num_heads]
-    names = [story.map_name(look.together, layer + 1, len(layers), head) for layer in range(len(layers)) for head in heads]
+    names = [story.map_name(look.together, layer + 1, len(layers), head, made.names) for layer in range(len(layers)) for head in heads]
     return torch.cat(maps), names
 
 

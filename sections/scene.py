@@ -8,7 +8,7 @@ import streamlit as st
 import torch
 from torch import Tensor
 
-from models import masks, worked_example
+from models import glass, masks, worked_example
 from models.block import MOST_BLOCKS, BlockConfig, BlockTrace, TransformerBlock
 from models.block import stack as run_stack
 from models.embedding import embed
@@ -36,8 +36,9 @@ _DRAWING = Lock()  # torch has one generator for all visitors; a seed holds only
 class Source(StrEnum):
     """Where vectors and weights come from."""
 
-    WORKED_EXAMPLE = "worked-example"
+    GLASS = "glass"
     RANDOM = "random"
+    WORKED_EXAMPLE = "worked-example"
 
 
 class Attention(StrEnum):
@@ -70,9 +71,9 @@ class Mask(StrEnum):
 class Scene:
     """Every choice that changes a number, under its name in the address; the defaults open the app."""
 
-    text: str = "Thinking Machines"
+    text: str = "The animal didn't cross the street because it was too tired."
     context: str = "la zone économique européenne"
-    attention: Attention = Attention.SINGLE_HEAD
+    attention: Attention = Attention.MULTI_HEAD
     mask: Mask = Mask.NONE
     width: int = 1
     length: int = 1
@@ -87,19 +88,25 @@ class Scene:
     positions: bool = False
     seed: int = 0
     tokens: str = "words"
-    source: Source = Source.WORKED_EXAMPLE
+    source: Source = Source.GLASS
     recipe: str = "multi_head"
 
     @property
     def num_heads(self) -> int:
-        """Heads of the layer: one for single-head attention, whatever `heads` says."""
+        """Heads of the layer: one for single-head attention and as many as there are glass heads, whatever `heads` says."""
+        if self.source is Source.GLASS:
+            return 1 if self.attention is Attention.CROSS else len(glass.Job)
         return 1 if self.attention is Attention.SINGLE_HEAD else self.heads
 
-    @property
-    def fits_worked_example(self) -> bool:
-        """Whether the worked example, one head and two words large, has vectors for this scene."""
-        alike = self.attention is Attention.SINGLE_HEAD and self.recipe == Scene.recipe
-        return alike and set(self.split("text")) <= set(worked_example.WORDS)
+    def fits(self, source: Source) -> bool:
+        """Whether a source has vectors and weights for this scene; random ones there always are."""
+        usual = self.recipe == Scene.recipe
+        if source is Source.GLASS:
+            return usual and self.attention is not Attention.SINGLE_HEAD
+        if source is Source.WORKED_EXAMPLE:
+            alone = self.attention is Attention.SINGLE_HEAD
+            return usual and alone and set(self.split("text")) <= set(worked_example.WORDS)
+        return True
 
     @property
     def fits_recipe(self) -> bool:
@@ -136,7 +143,7 @@ class Computation(Attended):
 def compute(scene: Scene) -> Computation:
     """The trace of a scene and what it was made from. Raises `Refused` where there is nothing to compute."""
     queries = _tokens(scene, "text")
-    keys = _tokens(scene, "context") if scene.attention is Attention.CROSS else queries
+    keys = _keys(scene, queries)
     weights = scene.num_heads * len(queries) * len(keys)
     if weights > MAX_WEIGHTS:
         raise Refused("text", story.too_many_weights(scene.num_heads, len(queries), len(keys), MAX_WEIGHTS))
@@ -154,7 +161,9 @@ def compute(scene: Scene) -> Computation:
         visible=visible,
         layer=layer,
         trace=trace,
-        origin=story.HINTS["positions" if scene.positions else "no positions"],
+        origin=_origin(scene),
+        names=tuple(story.GLASS[job].title for job in _jobs(scene)),
+        says=tuple(story.GLASS[job].says for job in _jobs(scene)),
         remarks=_remarks(scene),
         about={"scene": asdict(scene)},
     )
@@ -191,6 +200,26 @@ def compute_stack(stack: Stack) -> tuple[list[BlockTrace[Tensor]], list[Transfor
     return run_stack(blocks, made.inputs["query"][None], made.visible), blocks
 
 
+def _keys(scene: Scene, queries: list[str]) -> list[str]:
+    if scene.attention is not Attention.CROSS:
+        return queries
+    keys = _tokens(scene, "context")
+    return [story.NOWHERE, *keys] if scene.source is Source.GLASS else keys
+
+
+def _jobs(scene: Scene) -> list[str]:
+    """What each glass head does; nothing is known of other heads."""
+    if scene.source is not Source.GLASS:
+        return []
+    return ["copy"] if scene.attention is Attention.CROSS else list(glass.Job)
+
+
+def _origin(scene: Scene) -> str:
+    if scene.source is Source.GLASS:
+        return story.HINTS["glass"]
+    return story.HINTS["positions" if scene.positions else "no positions"]
+
+
 def _remarks(scene: Scene) -> dict[Step, str]:
     if scene.scale is not Scale.HEAD_DIM:
         return {Step.SCALED: story.NOT_SCALED if scene.scale is Scale.NONE else story.BY_EMBED_DIM}
@@ -212,20 +241,32 @@ def _inputs(scene: Scene, queries: list[str], keys: list[str], widths: tuple[int
         drawn = worked_example.embed(tokens) if example else embed(tokens, width, scene.seed)
         return drawn + sinusoidal(*drawn.shape) if scene.positions else drawn
 
+    cross = scene.attention is Attention.CROSS
+    if scene.source is Source.GLASS:
+        return {"query": glass.embed(queries)} | ({"key": glass.embed_other(keys[1:])} if cross else {})
     query, key, value = widths
-    if scene.attention is not Attention.CROSS:
+    if not cross:
         return {"query": vectors(queries, query)}
     return {"query": vectors(queries, query), "key": vectors(keys, key), "value": vectors(keys, value)}
 
 
 def _layer(scene: Scene) -> MultiHeadAttention:
-    if scene.source is Source.WORKED_EXAMPLE:
-        own = scene.scale is Scale.HEAD_DIM
-        factor = replace(scene, embed_dim=worked_example.CONFIG.embed_dim).factor
-        return worked_example.layer() if own else worked_example.layer(scale=factor)
+    if scene.source is not Source.RANDOM:
+        return _made_by_hand(scene)
     if scene.head_dim is None and scene.embed_dim % scene.num_heads:
         raise Refused("heads", story.does_not_divide(scene.embed_dim, scene.num_heads))
     return MultiHeadAttention(_config(scene))
+
+
+def _made_by_hand(scene: Scene) -> MultiHeadAttention:
+    """With its own scaling, unless another is chosen."""
+    if scene.source is Source.GLASS:
+        layer = glass.cross_layer() if scene.attention is Attention.CROSS else glass.layer()
+    else:
+        layer = worked_example.layer()
+    if scene.scale is not Scale.HEAD_DIM:
+        layer.config = replace(layer.config, scale=replace(scene, embed_dim=layer.config.embed_dim).factor)
+    return layer
 
 
 def _config(scene: Scene) -> AttentionConfig:

@@ -5,6 +5,7 @@ turns the marks into colours.
 """
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from models.block import BlockStep
@@ -101,8 +102,9 @@ BLOCK_STEPS: dict[BlockStep, Tale] = {
     BlockStep.NORMALISED_AGAIN: Tale("Normalised", r"\mathrm{LayerNorm}", "Mean 0 and variance 1 over the cells."),
 }
 MATRICES = {"to_q.weight": "W_Q", "to_k.weight": "W_K", "to_v.weight": "W_V", "to_output.weight": "W_O"}
-BLOCK_RANDOM = "The worked example has no block: on this page vectors and weights are random (seed {seed})."
-SIDES_RANDOM = "The worked example has one text only: on this page vectors and weights are random (seed {seed})."
+BLOCK_RANDOM = "What is chosen above has no block around it: on this page vectors and weights are random (seed {seed})."
+SIDES_RANDOM = "What is chosen above has one kind of attention only: on this page vectors and weights are random (seed {seed})."
+CODE_RANDOM = "Glass heads are set by hand, in models/glass.py. The code here draws random weights instead (seed {seed})."
 MOVED = "moved {relative}, cosine {cosine}"
 BLOCK_ASKS_ITSELF = (
     "This block attends to its own tokens, but cross-attention is chosen. Choose single-head or multi-head above."
@@ -269,8 +271,8 @@ HELP = {
     "shade": "A weight of 1, the same for every row; or the largest weight of each row, so that rows with many keys are not pale.",
     "tokens": "Words end at spaces; a mark that ends a clause is a token of its own, and so is each Chinese or "
     "Japanese character. Characters are what a reader calls one, accents and joined emoji included.",
-    "source": "The worked example has vectors for two words. Random ones are drawn from the seed: "
-    "the arithmetic is real, the pattern means nothing.",
+    "source": "Glass heads have weights set by hand, each for one job. Random ones are drawn from the seed: "
+    "the arithmetic is real, the pattern means nothing. The worked example has vectors for two words.",
     "head_dim": "Left empty it is embed_dim / heads. Given, it need not be.",
     "kv_heads": "All: as many as heads, multi-head. Fewer: grouped-query attention, neighbouring heads share keys and values. "
     "One: multi-query attention.",
@@ -310,8 +312,10 @@ def mask_shape(typed: str) -> str:
 
 EXAMPLES = {
     "worked": "Thinking Machines",
-    "sentence": "A sentence, 8 heads",
-    "twice": "The same word twice",
+    "glass": "Five glass heads",
+    "twice": "The same word again",
+    "copy": "Copied from another text",
+    "random": "8 random heads",
     "causal": "Only the past",
     "padding": "Padding",
     "cross": "Two languages",
@@ -361,13 +365,59 @@ HINTS = {
     "Set the key–value heads under “More”.",
     "focus": "Click a cell to make its row the query.",
     "others": "{count} other keys",
+    "glass": "64 signs of the token, 64 sines and cosines of its place, then 1 for every token, then 1 for the first",
     "positions": "embedding + position",
     "no positions": "embedding",
     "shown tokens": "The first {shown} of {count} rows. The downloads have all.",
     "address": "The address of this page restores exactly this view.",
 }
 
+NOWHERE = "(no equal)"
+
+
+class Job(NamedTuple):
+    """What a glass head does: in a word, and how its matrices do it."""
+
+    title: str
+    says: str
+
+
+GLASS = {
+    "previous": Job(
+        "previous token",
+        "A position is a row of sines and cosines, and one matrix turns every such row into that of the place before "
+        "(Vaswani et al. 2017, section 3.5). W_Q is that matrix, W_K leaves positions as they are: the best match is one "
+        "place back. The first token, which has none before it, looks at itself.",
+    ),
+    "next": Job(
+        "next token",
+        "W_Q turns the position one place on and W_K leaves it as it is, so the best match is the place after. "
+        "The last token looks at itself.",
+    ),
+    "same": Job(
+        "same word",
+        "Each word has 64 signs of its own. W_Q and W_K both read just those, so a word matches itself wherever it stands; "
+        "if it stands there three times, each takes a third.",
+    ),
+    "first": Job(
+        "first token",
+        "One cell is 1 for every token: W_Q reads it, so every token asks the same. Another is 1 for the first token alone: "
+        "W_K reads that. Trained models have such heads for when there is nothing to look for.",
+    ),
+    "uniform": Job(
+        "everything alike",
+        "W_Q and W_K are zero, so every score is 0 and softmax shares evenly: the blend is the average of all values.",
+    ),
+    "copy": Job(
+        "the same word over there",
+        "W_Q and W_K both read the 64 signs of the word, so a word finds its equal in the other text. Where there is none, "
+        "it takes the empty place in front, whose value is zero.",
+    ),
+}
+
 SOURCES = {
+    "glass": "Glass heads: weights set by hand, so that each head does one thing on any text. Choose a head to read how; "
+    "choose random to see what is left without.",
     "worked-example": "The Illustrated Transformer’s figures, from vectors chosen to give them, by the same code as everything else here.",
     "random": "Vectors and weights are random (seed {seed}): the arithmetic is real, the pattern means nothing.",
 }
@@ -449,10 +499,12 @@ def left_out(tokens: list[str]) -> str:
     )
 
 
-def map_name(together: str, layer: int, layers: int, head: int) -> str:
-    """What a map is of; layer and head count from 1, and for a summary `head` is how many."""
+def map_name(together: str, layer: int, layers: int, head: int, known: Sequence[str] = ()) -> str:
+    """What a map is of; layer and head count from 1, and for a summary `head` is how many. known: what heads are called."""
     of_layer = f"layer {layer}, " if layers > 1 else ""
-    return f"{of_layer}head {head}" if together == "each" else f"{of_layer}{together} of {head} heads"
+    if together != "each":
+        return f"{of_layer}{together} of {head} heads"
+    return f"{of_layer}head {head}" + (f": {known[head - 1]}" if known else "")
 
 
 def overview(step: str) -> dict[str, str]:

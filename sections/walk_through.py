@@ -14,8 +14,8 @@ from sections.choices import Look
 from viz import cells
 from viz.numbers import percent
 
-NAMED = 3
-"""Keys named in the sentence; the others are the rest."""
+NAMED, LEAST = 3, 0.005
+"""Keys named in the sentence, and the least share of one after the first; the others are the rest."""
 
 
 @dataclass
@@ -64,8 +64,10 @@ def sentence(made: Attended, head: int, query: int) -> str:
     if not weights.any():
         return story.sees_nothing(name)
     order = [i for i in weights.argsort(descending=True, stable=True).tolist() if weights[i] > 0]
-    shares = [(escape(percent(weights[i].item())), cells.token(made.keys[i], "key")) for i in order[:NAMED]]
-    rest = escape(percent(weights[order[NAMED:]].sum().item())) if len(order) > NAMED else None
+    named = [order[0], *(i for i in order[1:NAMED] if weights[i] > LEAST)]
+    shares = [(escape(percent(weights[i].item())), cells.token(made.keys[i], "key")) for i in named]
+    others = order[len(named) :]
+    rest = escape(percent(weights[others].sum().item())) if others else None
     return story.sentence(name, shares, rest)
 
 

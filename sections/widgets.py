@@ -60,9 +60,11 @@ def _bind(name: str) -> Literal["query-params"] | None:
     return None if infinite and name not in st.session_state else "query-params"
 
 
-def switch(name: str, default: bool) -> bool:
+def switch(name: str, default: bool, *, disabled: bool = False) -> bool:
     """A bound yes or no."""
-    return st.toggle(story.LABELS[name], default, key=name, bind="query-params", help=story.HELP.get(name))
+    return st.toggle(
+        story.LABELS[name], default, key=name, bind="query-params", help=story.HELP.get(name), disabled=disabled
+    )
 
 
 def line(name: str, label: str = "") -> str:
