@@ -156,7 +156,7 @@ def state(family: Family, made: Architecture, tensors: Tensors) -> dict[str, Ten
     """The family's tensors as the state of our `Transformer`. Raises `Unusable` where one is missing or does not fit."""
     embed = made.block.attention.embed_dim
     found = {
-        f"embeddings.{table}.weight": tensors.take(f"{family.tables[table]}.weight", (rows, embed))
+        f"tables.{table}": tensors.take(f"{family.tables[table]}.weight", (rows, embed))
         for table, rows in made.tables.items()
     }
     found |= {f"norm.{kind}": tensors.take(f"{family.outer_norm}.{kind}", (embed,)) for kind in ("weight", "bias")}

@@ -46,7 +46,7 @@ class Tensors:
                 f"{found} must hold numbers of 16 bits or more with a fraction; got {tensor.dtype}. "
                 f"Take the weights as they were before they were quantised."
             )
-        return tensor.to(torch.float32)
+        return tensor.to(torch.float32, copy=True)  # no view of the file, which may be saved anew while the model runs
 
     def _spellings(self, name: str) -> list[str]:
         spellings = [name] + [name.replace(new, old) for new, old in _OLD.items() if name.endswith(new)]

@@ -60,22 +60,23 @@ class Run:
 
 
 class Transformer(nn.Module):
-    """A BERT or a GPT-2 without what stands on its last layer, built from the lab's own blocks."""
+    """A BERT or a GPT-2 without what stands on its last layer, built from the lab's own blocks.
+
+    It is made to be loaded: the embedding tables start as no numbers in particular.
+    """
 
     def __init__(self, architecture: Architecture) -> None:
         super().__init__()
         self.architecture = architecture
         embed = architecture.block.attention.embed_dim
-        self.embeddings = nn.ModuleDict(
-            {table: nn.Embedding(rows, embed) for table, rows in architecture.tables.items()}
-        )
+        self.tables = nn.ParameterDict({name: torch.empty(rows, embed) for name, rows in architecture.tables.items()})
         self.norm = nn.LayerNorm(embed, eps=architecture.block.norm_eps)
         self.blocks = nn.ModuleList(TransformerBlock(architecture.block) for _ in range(architecture.layers))
 
     def trace(self, ids: Tensor, *, keep: Tensor | None = None, silenced: Heads = ()) -> Run:
         """Every intermediate, from the ids to the sentence's vector.
 
-        ids: `batch query`, rows of the word table.
+        ids: `batch query`, rows of the word table; no more than the position table has.
         keep: boolean `batch query`, True for a real piece, False for padding; None is all real.
         silenced: heads whose context is zero before W_O, as (layer, head).
         """
@@ -93,7 +94,7 @@ class Transformer(nn.Module):
 
     def _embed(self, ids: Tensor) -> dict[str, Tensor]:
         rows = {"word": ids, "position": torch.arange(ids.shape[1]).expand_as(ids), "segment": torch.zeros_like(ids)}
-        return {name: table(rows[name]) for name, table in self.embeddings.items()}
+        return {name: F.embedding(rows[name], self.tables[name]) for name in self.architecture.tables}
 
     def _visible(self, keep: Tensor) -> Tensor | None:
         visible = None if keep.all() else padding(keep)

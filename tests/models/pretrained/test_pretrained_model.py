@@ -230,6 +230,16 @@ def test_many_threads_get_what_one_gets(minilm):
             assert torch.equal(future.result(), wanted)
 
 
+@both_families
+def test_a_folder_saved_anew_does_not_change_the_model_that_runs(tiny, family):
+    path = tiny(family) / "model.safetensors"
+    model = load(Source(path.parent, published=False))
+    pieces = model.read("the cat")
+    before = model.run(pieces).final
+    path.write_bytes(bytes(path.stat().st_size))
+    assert torch.equal(model.run(pieces).final, before)
+
+
 # Files that make no model
 
 
