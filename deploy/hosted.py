@@ -8,7 +8,7 @@ Settings are in `.streamlit/config.toml` beside this file, over those of the app
 import gc
 import os
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +19,7 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.runtime import get_instance
 
 ROOT = Path(__file__).parents[1]
 CLOSED = ("/_stcore/metrics", "/_stcore/agent")
@@ -40,6 +41,8 @@ HEADERS = {
 }
 MESSAGES, PER_SECOND = 100, 20
 """What one page may send at once and then each second: more than the quickest hand on a slider."""
+KEPT = 20
+"""Seconds, at least, that a file waits for its download; twice that at most."""
 _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
@@ -91,7 +94,26 @@ async def _ready(app: st.App) -> AsyncIterator[None]:
     import_module("sections.lab")
     gc.collect()
     gc.freeze()
+    files = get_instance().media_file_mgr
+    files.remove_orphaned_files = _seldom(files.remove_orphaned_files)
     yield
+
+
+def _seldom(work: Callable[[], None]) -> Callable[[], None]:
+    """At most once in `KEPT` seconds.
+
+    Streamlit drops a file made for a download when the second run of anybody ends, which among many visitors is before
+    the browser has come for it.
+    """
+    last = monotonic()
+
+    def seldom() -> None:
+        nonlocal last
+        if monotonic() - last > KEPT:
+            last = monotonic()
+            work()
+
+    return seldom
 
 
 app = st.App(ROOT / "app.py", middleware=[Middleware(Guard)], lifespan=_ready)

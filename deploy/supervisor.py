@@ -18,8 +18,8 @@ HEALTH = "/_stcore/health"
 PROXY_HEALTH = "/_stcore/proxy"
 EVERY = 1.0
 """Seconds from one look at all to the next."""
-SILENCES = 5
-"""Looks in a row without an answer, each of up to 2 seconds, after which a process is hung; a long script is not."""
+PATIENCE, SILENCES = 3, 10
+"""Seconds an answer may take, and looks in a row without one, after which a process is hung and not only busy."""
 STARTING = 60.0
 """Seconds a process may take to its first answer."""
 
@@ -88,22 +88,28 @@ def serve(replicas: int, address: str, port: int) -> None:
         proxy = [nginx, "-p", folder, "-c", f"{folder}/nginx.conf", "-e", "stderr"]
         _watch(
             [
-                *(Service(f"replica {n}", _replica(each), _local(each) + HEALTH) for n, each in enumerate(ports, 1)),
-                Service("proxy", proxy, _local(port) + PROXY_HEALTH),
+                *(replica(f"replica {number}", each) for number, each in enumerate(ports, 1)),
+                Service("proxy", proxy, f"http://127.0.0.1:{port}{PROXY_HEALTH}"),
             ]
         )
 
 
+def replica(name: str, port: int) -> Service:
+    """One process of the app at a port of this machine."""
+    command = [sys.executable, "-m", "streamlit", "run", str(HERE / "hosted.py"), f"--server.port={port}"]
+    return Service(name, command, f"http://127.0.0.1:{port}{HEALTH}")
+
+
 def configuration(ports: range, listen: str) -> str:
-    """nginx.conf with its gaps filled. A replica that refuses is passed over for 2 seconds."""
-    replicas = "\n        ".join(f"server 127.0.0.1:{port} max_fails=1 fail_timeout=2s;" for port in ports)
+    """nginx.conf with its gaps filled. Which replica is down is seen anew at each request."""
+    replicas = "\n        ".join(f"server 127.0.0.1:{port} max_fails=0;" for port in ports)
     template = (HERE / "nginx.conf").read_text(encoding="utf-8")
     return template.replace("@REPLICAS@", replicas).replace("@LISTEN@", listen).replace("@HEALTH@", PROXY_HEALTH)
 
 
 def answers(health: str) -> bool:
     """Whether a service says at this address that it is well."""
-    with suppress(OSError), urlopen(health, timeout=2) as answer:
+    with suppress(OSError), urlopen(health, timeout=PATIENCE) as answer:
         return answer.status == 200
     return False
 
@@ -134,11 +140,3 @@ def _watch(services: list[Service]) -> None:
 
 def _end(*_: object) -> None:
     raise SystemExit(0)
-
-
-def _replica(port: int) -> list[str]:
-    return [sys.executable, "-m", "streamlit", "run", str(HERE / "hosted.py"), f"--server.port={port}"]
-
-
-def _local(port: int) -> str:
-    return f"http://127.0.0.1:{port}"

@@ -1,0 +1,128 @@
+"""Visitors without a browser: they speak Streamlit's own protocol over its websocket, a hundred in one process."""
+
+import asyncio
+from http.cookies import SimpleCookie
+from urllib.parse import urlencode
+from urllib.request import Request, urlopen
+from uuid import uuid4
+
+from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Element_pb2 import Element
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from websockets.asyncio.client import ClientConnection, connect
+
+PATIENCE = 10
+"""Seconds after which an answer counts as none."""
+
+
+class Failed(Exception):
+    """A visit a person would call broken."""
+
+
+class Visitor:
+    """One tab: a page with its cookies, its websocket, and what the last run drew.
+
+    widgets: the ids of each and of the fragment it is in, by its key. files: ids of the downloads, in order.
+    html: what the last run drew as such.
+    """
+
+    def __init__(self, address: str, **choices: object) -> None:
+        self.address = address
+        self.choices = choices
+        self.socket: ClientConnection | None = None
+        self._known: set[str] = set()
+        self._session = self._page = ""
+        self.widgets: dict[str, tuple[str, str]] = {}
+        self.files: list[str] = []
+        self.html = ""
+
+    async def open(self) -> None:
+        """Load the page, and wait until it is drawn. Raises `Failed` where it is not."""
+        page = await asyncio.to_thread(self._get, "/")
+        cookies = SimpleCookie("; ".join(page.headers.get_all("Set-Cookie", [])))
+        self.cookie = "; ".join(f"{name}={morsel.value}" for name, morsel in cookies.items() if morsel.value)
+        self._known.clear()
+        self.socket = await connect(
+            f"{self.address.replace('http', 'ws')}/_stcore/stream",
+            additional_headers={"Cookie": self.cookie},
+            subprotocols=["streamlit"],
+            compression=None,
+            max_size=None,
+            open_timeout=PATIENCE,
+        )
+        await self._run()
+
+    async def close(self) -> None:
+        """Leave."""
+        if self.socket is not None:
+            await self.socket.close()
+            self.socket = None
+
+    async def change(self, key: str, value: str | int) -> None:
+        """Type a text or a number into a widget, and wait for what it changes: the page, or a fragment of it."""
+        self.choices[key] = value
+        name, fragment = self.widgets[key]
+        kind = "string_value" if isinstance(value, str) else "double_value"
+        await self._run({"widgets": [{"id": name, kind: value}]}, fragment)
+
+    async def download(self, number: int = 0) -> bytes:
+        """One of the files offered, whole. Raises `Failed` where there is none."""
+        request = {"request_id": str(uuid4()), "session_id": self._session}
+        message = BackMsg(backend_operation_request=request | {"deferred_file": {"file_id": self.files[number]}})
+        await self.socket.send(message.SerializeToString())
+        while (answer := await self._receive()).WhichOneof("type") != "backend_operation_response":
+            pass
+        if answer.backend_operation_response.error_msg:
+            raise Failed(answer.backend_operation_response.error_msg)
+        return await asyncio.to_thread(lambda: self._get(answer.backend_operation_response.deferred_file.url).read())
+
+    async def _run(self, changed: dict | None = None, fragment: str = "") -> None:
+        state = {
+            "query_string": urlencode(self.choices),
+            "page_script_hash": self._page,
+            "cached_message_hashes": self._known,
+            "widget_states": changed,
+            "fragment_id": fragment,
+        }
+        await self.socket.send(BackMsg(rerun_script=state).SerializeToString())
+        self.html = ""
+        if not fragment:
+            self.widgets, self.files = {}, []
+        while not self._take(await self._receive()):
+            pass
+
+    async def _receive(self) -> ForwardMsg:
+        async with asyncio.timeout(PATIENCE):
+            return ForwardMsg.FromString(await self.socket.recv())
+
+    def _take(self, message: ForwardMsg) -> bool:
+        """Note what a message draws; whether it was the last of a run."""
+        if message.metadata.cacheable:
+            self._known.add(message.hash)
+        match message.WhichOneof("type"):
+            case "new_session":
+                self._session = message.new_session.initialize.session_id
+                self._page = message.new_session.page_script_hash
+            case "delta" if message.delta.WhichOneof("type") == "new_element":
+                self._draw(message.delta.new_element, message.delta.fragment_id)
+            case "script_finished":
+                if message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
+                    raise Failed("the script does not compile")
+                return message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
+        return False
+
+    def _draw(self, element: Element, fragment: str) -> None:
+        kind = element.WhichOneof("type")
+        drawn = getattr(element, kind)
+        if kind == "exception":
+            raise Failed(f"{drawn.type}: {drawn.message}")
+        if name := getattr(drawn, "id", ""):
+            self.widgets[name.rpartition("-")[2]] = name, fragment
+        if kind == "html":
+            self.html += drawn.body
+        if kind == "download_button":
+            self.files.append(drawn.deferred_file_id)
+
+    def _get(self, path: str):
+        cookie = {"Cookie": self.cookie} if path != "/" else {}
+        return urlopen(Request(self.address + path, headers=cookie), timeout=PATIENCE)
