@@ -25,9 +25,7 @@ def render(
     layers: the records of all layers of a stack, of which `made` is number `layer`, counted from 0.
     `follow` is called with the query, counted from 0, whenever that is.
     """
-    top = st.container()
-    step = Step(st.session_state.get("step", Step.WEIGHTS))
-    overview.render(made, look, step, layers or [made.trace], layer)
+    top, every_head = st.container(), st.container()
     left, right = st.columns([5, 7], gap="large")
     with left, st.container(key="maps"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -36,6 +34,8 @@ def render(
         if made.says:
             st.caption(made.says[head])
         focus.render(made, look, step, head)
+    with every_head:
+        overview.render(made, look, step, layers or [made.trace], layer)
     walk = walk_through.frame(made, right)
     with top:
         _ask(made, look, head, walk, follow)

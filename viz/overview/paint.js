@@ -194,7 +194,9 @@ function paintLooked(canvas, view) {
   const context = canvasContext(canvas, lines)
   context.font = ink.font
   canvas.parentElement.classList.toggle("looking", look !== null)
-  const rows = [...(look?.query === undefined ? (look ? [] : [chosen.query]) : [look.query]), ...chosen.also].filter((n) => n !== null)
+  const rows = [...(look?.query === undefined ? (look ? [] : [chosen.query]) : [look.query]), ...chosen.also].filter(
+    (n) => n !== null && n < numbers.queries, // what is chosen may be of the text before
+  )
   for (const query of rows) strokeRow(context, view, query, 1)
   if (look?.key !== undefined && look.query === undefined)
     for (let query = 0; query < numbers.queries; query++) strokeRow(context, view, query, 1, look.key)
