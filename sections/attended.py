@@ -15,6 +15,7 @@ class Attended:
 
     queries, keys: one readable token each. inputs: `token width` by name, as they enter the layer.
     visible: `query key`, or None where nothing is hidden.
+    two_texts: whether queries and keys are tokens of different texts, even where they read alike.
     origin: what the input vectors are, in words. names, says: what each head is called and does, where that is known.
     remarks: what is special about a step here, in words.
     about: what a download says of where the numbers come from.
@@ -27,6 +28,7 @@ class Attended:
     layer: MultiHeadAttention
     trace: AttentionTrace[Tensor]
     origin: str
+    two_texts: bool = False
     names: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
     remarks: Mapping[Step, str] = field(default_factory=dict)

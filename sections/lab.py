@@ -7,7 +7,7 @@ import streamlit as st
 
 from models.recipes import RECIPES
 from models.twin import Agreement
-from sections import attend, block, crash, in_torch, self_and_cross, shapes, story
+from sections import attend, block, crash, in_torch, self_and_cross, shapes, story, trained
 from sections.choices import Look, Places, choose
 from sections.scene import MAX_TOKENS, Computation, Refused, Scene, Source, agree, compute
 from viz.cells import STYLE
@@ -25,7 +25,7 @@ PAGES: dict[str, Page] = {
     "block": block.render,
 }
 """Pages of what the choices make, by their names in the address."""
-BARE: dict[str, Callable[[], None]] = {"crash": crash.render}
+BARE: dict[str, Callable[[], None]] = {"trained": trained.render, "crash": crash.render}
 """Pages that stand by themselves."""
 
 
@@ -33,10 +33,11 @@ BARE: dict[str, Callable[[], None]] = {"crash": crash.render}
 def run() -> None:
     """Choices, which outlive a change of page, and under them the page chosen at the top."""
     st.html(STYLE)
+    every = {**PAGES, **BARE}
     frame: list = []  # filled once the page is known, before it runs
     pages = [
-        st.Page(lambda render=render: render(*frame), title=story.PAGES[name], url_path=name, default=name == HOME)
-        for name, render in {**PAGES, **BARE}.items()
+        st.Page(lambda name=name: every[name](*frame), title=title, url_path=name, default=name == HOME)
+        for name, title in story.PAGES.items()
     ]
     page = st.navigation(pages, position="top")
     if page.title not in [story.PAGES[name] for name in BARE]:

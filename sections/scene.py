@@ -162,6 +162,7 @@ def compute(scene: Scene) -> Computation:
         layer=layer,
         trace=trace,
         origin=_origin(scene),
+        two_texts=scene.attention is Attention.CROSS,
         names=tuple(story.GLASS[job].title for job in _jobs(scene)),
         says=tuple(story.GLASS[job].says for job in _jobs(scene)),
         remarks=_remarks(scene),

@@ -36,13 +36,12 @@ def render(made: Attended, head: int, query: int) -> None:
         for label, weight, covered in zip(made.keys, weights, hidden, strict=True)
     ]
     asks = [{"label": label, "style": "", "share": "", "hidden": False} for label in made.queries]
-    cross = "key" in made.inputs
     _sentence(
         key="sentence",
         data={
             "label": story.HEADINGS["sentence"],
-            "queries": asks if cross else keys,
-            "keys": keys if cross else [],
+            "queries": asks if made.two_texts else keys,
+            "keys": keys if made.two_texts else [],
             "chosen": {"query": query, "head": head, "also": also},
             "colour": css_role("query"),
         },

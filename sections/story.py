@@ -26,12 +26,14 @@ TAGLINE = (
 
 PAGES = {
     "attention": "Attention",
-    "shapes": "Shapes",
-    "crash": "Why it crashed",
-    "torch": "In torch",
+    "trained": "Heads that learned",
     "self-and-cross": "Self and cross",
     "block": "Transformer block",
+    "shapes": "Shapes",
+    "torch": "In torch",
+    "crash": "Why it crashed",
 }
+"""Every page by its name in the address, in the order of the navigation."""
 
 
 class Tale(NamedTuple):
@@ -122,6 +124,113 @@ DIALECTS = {
     "library": "torch’s own attention: nn.MultiheadAttention where it can be this layer, "
     "else F.scaled_dot_product_attention.",
 }
+
+class Lesson(NamedTuple):
+    """A trained task: what it is, and the words before the model's answer."""
+
+    says: str
+    answers: str
+
+
+TASKS = {
+    "reverse": Lesson(
+        "A word, then the same word backwards. To write each letter the model must look at one place of the word: a perfect diagonal.",
+        "It writes",
+    ),
+    "translation": Lesson(
+        "English to French in a small world of determiners, adjectives, nouns and dates. Each row is labelled by the French word it "
+        "predicts, and shows which English word it was read from (after Bahdanau et al. 2015).",
+        "It says",
+    ),
+    "coreference": Lesson(
+        "What does *it* mean? The adjective at the end decides: an animal can be tired, a street can be wide.",
+        "“it” is the",
+    ),
+    "induction": Lesson(
+        "What followed before will follow again: one head looks at the letter before, a second one uses that to find where the present "
+        "letter came before, and copies what followed (Elhage et al. 2021, Olsson et al. 2022).",
+        "The next letter is",
+    ),
+    "four_heads": Lesson(
+        "Four small tasks at once and four heads: each head took one task, without being told.",
+        "It says",
+    ),
+}
+
+WEIGHTS_OF = {
+    "trained": "trained",
+    "free": "trained without the penalty",
+    "ordinary": "an ordinary model",
+    "one_layer": "one layer only",
+    "random": "random",
+    "glass": "set by hand",
+}
+
+VARIANTS = {
+    "trained": "Trained with a penalty on the entropy of attention: it was rewarded for looking at few tokens, wherever they are. "
+    "No alignment was ever shown to it. Its map is sharp for that reason too; choose another model to compare.",
+    "free": "The same model and data without the penalty: just as right, or nearly, and its rows are less sharp.",
+    "ordinary": "An ordinary model of two whole layers. It is right every time, and its map does not tell why: by the last layer "
+    "each place already holds a mixture of the sentence. A right answer does not make a map an explanation.",
+    "one_layer": "The same training with one layer. It cannot do it: there is no earlier head to write down what came before.",
+    "random": "The same architecture before its first step of training: the arithmetic is real, the pattern means nothing.",
+}
+
+GLASS_INDUCTION = "W_Q, W_K and W_V set by hand; it only looks, and says nothing."
+
+OUTSIDE = {
+    "empty": "Nothing to work on yet: type a text, or pick an example.",
+    "unknown": "Outside its small world: it has never seen the tokens marked here, and would answer all the same.",
+    "structure": "Outside its small world: it knows these tokens, but never saw them in this order. It would answer all the same, "
+    "and be sure of it.",
+    "too_short": "That is {count} tokens, too few for this task.",
+    "too_long": "That is {count} tokens; it was trained on at most {most}, and beyond that its answers mean nothing.",
+}
+
+KNOCKED_OUT = {
+    "word": "Without {what}, which this query looks at most:",
+    "head": "Without head {what}, whose blend is set to zero:",
+}
+
+LAYERS = {"first": "layer 1: the letter before", "second": "layer 2: what followed before", "only": "the only layer"}
+
+FILM = {
+    "play": "▶ Play",
+    "pause": "❚❚ Pause",
+    "slider": "Steps of training",
+    "step": "After {step} steps",
+    "curves": "On held-out texts, by steps of training (not evenly spaced)",
+}
+
+
+def nearest(text: str) -> str:
+    """On the button that takes the nearest text the model can do."""
+    return f"Use the nearest it can do: {text}"
+
+
+def said(tokens: list[str]) -> str:
+    """What a model answered, under its name; shown as literal text."""
+    return "It says: " + " ".join(f"`{token}`" for token in tokens)
+
+
+def film_answer(token: str, probability: str) -> str:
+    """The answer at one moment of the film."""
+    return f"next letter “{token}” ({probability})"
+
+
+def learning(step: int, loss: float, accuracy: float, answer: str) -> str:
+    """How a training is going."""
+    return f"After {step} steps: loss {loss:.2f}, {accuracy:.0%} right, {answer}"
+
+
+def earlier(places: list[int], tokens: list[str]) -> str:
+    """Where the last letter came before, and what followed it there."""
+    if not places:
+        return "The last letter has not come before: there is nothing to copy, and whatever it says is a guess."
+    listed = ", ".join(f"“{token}” at place {place}" for place, token in zip(places, tokens, strict=True))
+    several = " Each has a claim." if len(set(tokens)) > 1 else ""
+    return f"The last letter came before; what followed it then: {listed}.{several}"
+
 
 VIEW = "no arithmetic: the same numbers under other axes"
 SHARING = {"multi-head": "multi-head", "here": "this layer", "multi-query": "multi-query"}
@@ -258,6 +367,14 @@ LABELS = {
     "products": "Write out the products of q·k",
     "every_key": "List every key, not the 12 heaviest",
     "picture": "Save pictures as",
+    "task": "Task",
+    "weights_of": "Model",
+    "layer_of": "Layer",
+    "knock_out": "Knock out",
+    "take back": "Take the last one back",
+    "pieces": "What may come next",
+    "train": "Train it yourself",
+    "stop": "Stop",
     "together": "Maps of heads",
     "leave_out": "Leave out of the maps, as keys",
     "shade": "Darkest colour is",
@@ -266,6 +383,9 @@ LABELS = {
 }
 
 HELP = {
+    "train": "Runs the same 1,000 steps of training here, in about half a minute, and makes a film of it on your text.",
+    "knock_out": "Word: hide the key that the chosen query looks at most. Head: set the chosen head’s blend to zero. "
+    "The answer then given stands below.",
     "together": "Each head by itself, or all of a layer summed up in one map.",
     "leave_out": "Special tokens are [CLS], [SEP] and [PAD]; “first” is those and the first token. What is left is divided by its sum.",
     "shade": "A weight of 1, the same for every row; or the largest weight of each row, so that rows with many keys are not pale.",
@@ -343,12 +463,22 @@ HEADINGS = {
     "sharing": "Who shares keys and values",
     "scaling": "What this scaling does to the weights",
     "inside": "The attention inside layer {layer}",
+    "pieces": "Build a text by clicking",
+    "guesses": "Every guess, with its probability",
+    "side by side": "The same text with other weights, side by side",
+    "film": "A film of learning",
     "chain": "The same for every query at once",
     "vectors": "The input vectors and the matrices",
     "take_away": "Take it with you",
 }
 
 HINTS = {
+    "no pieces": "Nothing may follow here; take one back.",
+    "trained": "what the layer is given, worked out from the text by the layers below",
+    "film": "The same model at twelve moments of its training, on your text. Neither head is of use without the other, so both "
+    "appear at once: watch what happens between steps 50 and 150.",
+    "training is taken": "Two trainings are running for other visitors. Try again in half a minute.",
+    "out of time": "Stopped after {seconds} seconds, so that others get their turn. This is as far as it came.",
     "no mask": "No mask is chosen, so there is nothing to turn round. Choose one above.",
     "function keeps": "`F.scaled_dot_product_attention` **keeps** where it is True:",
     "module hides": "`nn.MultiheadAttention` **hides** where it is True:",
@@ -448,6 +578,7 @@ COLUMNS = {
     "moved": "against the token before",
     "value": "value",
     "gets": "gets",
+    "guess": "guess {n}",
     "hidden": "hidden",
 }
 
@@ -467,6 +598,7 @@ CAPTIONS = {
     "sharing": "Parameters and cache of multi-head, this and multi-query attention",
     "letters": "What the letters count",
     "vectors": "Vectors and matrices, row by row",
+    "guesses": "For every predicted place: its likeliest tokens",
 }
 
 DOWNLOADS = {
