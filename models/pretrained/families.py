@@ -174,10 +174,8 @@ def _block(family: Family, before: str, shapes: Mapping[str, tuple[int, ...]], t
         for kind in ("weight", "bias"):
             out, *rest = shapes[f"{ours[0]}.{kind}"]
             shape = (len(ours) * out, *rest)
-            if family.transposed:
-                whole = tensors.take(f"{before}{theirs}.{kind}", shape[::-1]).t()
-            else:
-                whole = tensors.take(f"{before}{theirs}.{kind}", shape)
+            whole = tensors.take(f"{before}{theirs}.{kind}", shape[::-1] if family.transposed else shape)
+            whole = whole.t() if family.transposed else whole
             found |= {f"{name}.{kind}": part for name, part in zip(ours, whole.chunk(len(ours)), strict=True)}
     return found
 

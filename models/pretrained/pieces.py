@@ -1,6 +1,7 @@
 """A text as the pieces a model reads, and which word each piece is part of."""
 
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from tokenizers import Encoding, Tokenizer
 
@@ -56,11 +57,9 @@ def read(tokenizer: Tokenizer, text: str, most: int) -> Pieces:
 
 def _word_of_each(encoding: Encoding) -> tuple[int, ...]:
     """Counts on from 0 wherever a piece does not go on with the word before it."""
-    word: list[int] = []
-    for place, own in enumerate(encoding.word_ids):
-        goes_on = place > 0 and own is not None and own == encoding.word_ids[place - 1]
-        word.append(word[-1] + (not goes_on) if word else 0)
-    return tuple(word)
+    own = encoding.word_ids
+    begins = [before is None or before != this for before, this in pairwise(own)]
+    return tuple(accumulate(map(int, begins), initial=0))
 
 
 def _words(text: str, encoding: Encoding, word: tuple[int, ...]) -> tuple[str, ...]:
