@@ -15,7 +15,7 @@ import plotly.graph_objects as go
 
 from models.trace import Step
 from viz import numbers
-from viz.colours import DIVERGING, ROLES, SEQUENTIAL, between
+from viz.colours import DIVERGING, SEQUENTIAL
 
 WORDS = {"head": "head {}", "query": "query", "key": "key", "hidden": "hidden"}
 """Every word the figures show, besides the names of the steps."""
@@ -36,7 +36,6 @@ _GAP = 18  # between two maps
 _LONGEST = 12  # characters of a token on an axis; wide ones count twice
 
 _INK, _PAPER = "#000037", "#000038"  # Streamlit writes its text and background colour wherever these two stand
-_OUTLINE = between((ROLES["query"].light, ROLES["query"].dark), 0.45)  # one violet that shows in both themes
 _HATCH = "rgba(128,134,145,0.65)"  # and one grey
 _NO_WIDTH = "\u200b"
 _TURN = {False: 0.53, True: 0.66}  # the share of a scale, by `signed`, from which paper reads better than ink
@@ -81,12 +80,11 @@ def focus(
     *,
     signed: bool,
     hidden: np.ndarray | None = None,
-    query: int | None = None,
 ) -> go.Figure:
     """One head large. `values` is `query key`; numbers stand in the cells while they fit.
 
-    The row of `query`, counted from 0, is outlined. Heatmaps report no clicks to Streamlit, so transparent
-    markers lie over the cells, with `[query, key]` as their customdata; beyond `CLICKABLE` there are none.
+    Heatmaps report no clicks to Streamlit, so transparent markers lie over the cells, with `[query, key]` as their
+    customdata; beyond `CLICKABLE` there are none.
     """
     cells = _blank(values, hidden)
     limits = _limits(cells, signed)
@@ -96,9 +94,8 @@ def focus(
         [*_hatch([cells], [(0, 0)]), *_unseen(cells), *numbered, *_markers(cells, sheet)],
         sheet,
         xaxis=_across(columns, sheet, {0}, {0}),
-        yaxis=_down(rows, sheet, {0}, strong=query),
+        yaxis=_down(rows, sheet, {0}),
         coloraxis=_coloraxis(limits),
-        shapes=_outline(query, len(columns)),
     )
 
 
@@ -108,14 +105,13 @@ def chain(
     columns: Sequence[str],
     *,
     hidden: np.ndarray | None = None,
-    query: int | None = None,
 ) -> go.Figure:
     """The steps of one head in a row, for a full page: each `query key` and each on a scale of its own.
 
     Weights run from 0 to 1, all others symmetrically around zero. `hidden` is drawn in the steps of `HIDING`.
     """
     sheet = _arrange(len(steps), rows, columns, width=_ROW_WIDTH, across=len(steps))
-    traces, shapes, layout = [], [], {}
+    traces, layout = [], {}
     for index, (step, values) in enumerate(steps.items()):
         n = str(index + 1) if index else ""
         start = index * sheet.step_x / sheet.width
@@ -127,7 +123,6 @@ def chain(
             trace | {"xaxis": f"x{n}", "yaxis": f"y{n}"}
             for trace in (*hatch, *_unseen(cells, name=str(step)), *_numbered(heatmap, limits, sheet))
         ]
-        shapes += [shape | {"xref": f"x{n}", "yref": f"y{n}"} for shape in _outline(query, len(columns))]
         length = len(columns) / sheet.width
         across = {"anchor": f"y{n}", "domain": [start, start + length], "constraintoward": "center"}
         down = {"anchor": f"x{n}", "scaleanchor": f"x{n}"}
@@ -135,12 +130,12 @@ def chain(
             down |= {"showticklabels": False, "title": None}
         layout |= {
             f"xaxis{n}": _across(columns, sheet, {0}, {0}) | across | {"range": [-0.5, len(columns) - 0.5]},
-            f"yaxis{n}": _down(rows, sheet, {0}, strong=query) | down,
+            f"yaxis{n}": _down(rows, sheet, {0}) | down,
             f"coloraxis{n}": _coloraxis(
                 limits, name=str(step), x=start + length / 2, anchor="center", length=0.75 * length
             ),
         }
-    return _figure(traces, sheet, shapes=shapes, **layout).update_layout(
+    return _figure(traces, sheet, **layout).update_layout(
         height=sheet.height + _NAME,
         margin_t=_SCALE + _NAME,
         legend={"x": 1, "xanchor": "right", "y": 0, "yanchor": "bottom", "yref": "container"},
@@ -285,11 +280,8 @@ def _across(tokens: Sequence[str], sheet: _Sheet, places: set[float], labelled: 
     }
 
 
-def _down(tokens: Sequence[str], sheet: _Sheet, places: set[float], strong: int | None = None) -> dict:
+def _down(tokens: Sequence[str], sheet: _Sheet, places: set[float]) -> dict:
     axis = _axis(WORDS["query"], tokens, sheet, places, places, _every(sheet))
-    if strong is not None:
-        axis["tickvals"] = [place for place in axis["tickvals"] if abs(place - strong) >= _every(sheet)] + [strong]
-        axis["labelalias"][f"{strong:.2f}"] = f"<b>{cut(tokens[strong])}</b>"
     return axis | {
         "range": [sheet.bottom, sheet.top],
         "scaleanchor": "x",
@@ -470,13 +462,6 @@ def _markers(values: np.ndarray, sheet: _Sheet) -> list[dict]:
             **_hover("%{text}"),
         }
     ]
-
-
-def _outline(query: int | None, wide: int) -> list[dict]:
-    if query is None:
-        return []
-    line = {"color": _OUTLINE, "width": 2.5}
-    return [{"type": "rect", "x0": -0.5, "x1": wide - 0.5, "y0": query - 0.5, "y1": query + 0.5, "line": line}]
 
 
 # ---- the figure ----
