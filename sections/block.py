@@ -7,7 +7,8 @@ import streamlit as st
 from models.block import BlockStep, BlockTrace, change
 from sections import attend, story
 from sections.choices import Look
-from sections.scene import MAX_LAYERS, Computation, Refused, Source, Stack, compute, compute_stack
+from sections.limits import MAX_LAYERS
+from sections.scene import Computation, Refused, Source, Stack, compute, compute_stack
 from sections.widgets import one_of, whole_number
 from viz import cells
 from viz.numbers import percent, short

@@ -11,7 +11,8 @@ from models.recipes import RECIPES
 from models.tokens import SPLITTERS
 from sections import story
 from sections.examples import EXAMPLES, WORKED
-from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scale, Scene, Source
+from sections.limits import MAX_HEADS, MAX_SEED, MAX_TOKENS, MAX_WIDTH
+from sections.scene import Attention, Mask, Scale, Scene, Source
 from sections.widgets import DEFAULTS, line, one_of, select, switch, whole_number
 
 
@@ -109,7 +110,7 @@ def _more(scene: Scene) -> dict[str, Any]:
     chosen["recipe"] = _recipe(replace(scene, recipe=_asked("recipe", list(RECIPES), DEFAULTS.recipe)))
     drawn = scene.source is Source.RANDOM
     chosen["embed_dim"] = whole_number("embed_dim", 1, MAX_WIDTH, disabled=not drawn)
-    chosen["seed"] = whole_number("seed", 0, 10**6, disabled=not drawn)
+    chosen["seed"] = whole_number("seed", 0, MAX_SEED, disabled=not drawn)
     chosen["head_dim"] = whole_number(
         "head_dim", 1, MAX_WIDTH, disabled=not drawn, placeholder=story.PLACEHOLDERS["head_dim"]
     )

@@ -12,7 +12,8 @@ from models.tokens import PAD
 from models.twin import as_torch, obstacles
 from sections import story
 from sections.choices import Look
-from sections.scene import MAX_TOKENS, Attention, Computation, Mask, Source, compute
+from sections.limits import MAX_TOKENS
+from sections.scene import Attention, Computation, Mask, Source, compute
 from sections.widgets import one_of
 
 

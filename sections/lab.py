@@ -9,7 +9,8 @@ from models.recipes import RECIPES
 from models.twin import Agreement
 from sections import attend, block, crash, in_torch, self_and_cross, shapes, story, trained
 from sections.choices import Look, Places, choose
-from sections.scene import MAX_TOKENS, Computation, Refused, Scene, Source, agree, compute
+from sections.limits import MAX_TOKENS
+from sections.scene import Computation, Refused, Scene, Source, agree, compute
 from viz.cells import STYLE
 
 EQUAL = 1e-12

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from models import glass, masks, worked_example
-from models.block import MOST_BLOCKS, BlockConfig, BlockTrace, TransformerBlock
+from models.block import BlockConfig, BlockTrace, TransformerBlock
 from models.block import stack as run_stack
 from models.embedding import embed
 from models.multi_head import AttentionConfig, MultiHeadAttention
@@ -20,15 +20,8 @@ from models.trace import Step
 from models.twin import Agreement, compare
 from sections import story
 from sections.attended import Attended
+from sections.limits import MAX_CHARACTERS, MAX_TOKENS, MAX_WEIGHTS
 from viz.cells import readable
-
-MAX_TOKENS = 512
-"""Tokens of one sequence: a page of text, and still a map one can make out."""
-MAX_WEIGHTS = 2**21
-"""Heads × queries × keys: four such arrays are 32 MB, and the drawing stays fluent."""
-MAX_HEADS = 16
-MAX_LAYERS = MOST_BLOCKS
-MAX_WIDTH = 512
 
 _DRAWING = Lock()  # torch has one generator for all visitors; a seed holds only while nobody else draws
 
@@ -105,7 +98,8 @@ class Scene:
             return usual and self.attention is not Attention.SINGLE_HEAD
         if source is Source.WORKED_EXAMPLE:
             alone = self.attention is Attention.SINGLE_HEAD
-            return usual and alone and set(self.split("text")) <= set(worked_example.WORDS)
+            short = len(self.text) <= MAX_CHARACTERS
+            return usual and alone and short and set(self.split("text")) <= set(worked_example.WORDS)
         return True
 
     @property
@@ -228,6 +222,8 @@ def _remarks(scene: Scene) -> dict[Step, str]:
 
 
 def _tokens(scene: Scene, choice: str) -> list[str]:
+    if (length := len(getattr(scene, choice))) > MAX_CHARACTERS:
+        raise Refused(choice, story.too_long(length, MAX_CHARACTERS))
     tokens = scene.split(choice)
     if not tokens:
         raise Refused(choice, story.EMPTY[choice])

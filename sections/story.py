@@ -702,6 +702,11 @@ def blind_queries(count: int) -> str:
     return f"{who} no key at all under this mask; such rows get weights of 0, where softmax alone would give NaN (0 ÷ 0)."
 
 
+def too_long(length: int, most: int) -> str:
+    """When a text is too long to be cut into tokens."""
+    return f"That is {length:,} characters; at most {most:,} are read. Shorten the text; it is kept as it is."
+
+
 def too_many_tokens(count: int, most: int) -> str:
     """When a text is longer than what is drawn."""
     return f"That is {count:,} tokens; the first {most} are used. Your text is kept as it is."

@@ -17,6 +17,7 @@ from models.trained.tasks import TASKS
 from sections import attend, film, story
 from sections.attended import Attended
 from sections.choices import Look, choose_look
+from sections.limits import MAX_SECONDS, MAX_TRAININGS
 from sections.pictures import show
 from sections.widgets import one_of
 from viz import cells, heatmaps
@@ -25,10 +26,7 @@ from viz.numbers import percent
 RANDOM = "random"
 """The same architecture before its first step of training."""
 
-MOST_SECONDS = 90
-"""A training in the page takes about a quarter of it on a quiet machine."""
-
-_TRAINING = BoundedSemaphore(2)  # two at once leave room for everybody else
+_TRAINING = BoundedSemaphore(MAX_TRAININGS)
 
 
 def render() -> None:
@@ -308,7 +306,7 @@ def _train(text: str) -> None:
     task, moments = TASKS["induction"], []
     bar, said = st.progress(0.0), st.empty()
     st.button(story.LABELS["stop"], icon=":material/stop:")
-    end = monotonic() + MOST_SECONDS
+    end = monotonic() + MAX_SECONDS
     for now in task.train():
         sleep(0.001)  # between two steps others get their turn
         if now.step in FRAMES:
@@ -318,6 +316,6 @@ def _train(text: str) -> None:
         if now.step % 10 == 0:
             bar.progress(now.step / now.steps)
         if monotonic() > end:
-            st.warning(story.HINTS["out of time"].format(seconds=MOST_SECONDS))
+            st.warning(story.HINTS["out of time"].format(seconds=MAX_SECONDS))
             break
     film.render(moments, *_shown(task, text), key="own-film")

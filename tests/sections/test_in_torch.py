@@ -19,7 +19,8 @@ from models.recipes import RECIPES
 from models.tokens import PAD
 from models.twin import as_torch, obstacles
 from sections import story
-from sections.scene import MAX_TOKENS, Attention, Computation, Mask, compute
+from sections.limits import MAX_TOKENS
+from sections.scene import Attention, Computation, Mask, compute
 from tests.sections.oracle import sees
 from tests.sections.pages import fresh, scene_of
 

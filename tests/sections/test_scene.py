@@ -11,7 +11,8 @@ from models.multi_head import MultiHeadAttention
 from models.trace import Step
 from sections import scene as rooms, story
 from sections.examples import EXAMPLES
-from sections.scene import MAX_TOKENS, MAX_WEIGHTS, Attention, Mask, Refused, Scale, Scene, Source, compute
+from sections.limits import MAX_TOKENS, MAX_WEIGHTS
+from sections.scene import Attention, Mask, Refused, Scale, Scene, Source, compute
 from tests.sections.oracle import sees
 
 RANDOM = Scene(text="one two three one", source=Source.RANDOM)

@@ -8,7 +8,8 @@ from streamlit.util import calc_hash
 
 from models.recipes import RECIPES
 from sections import story
-from sections.scene import MAX_WEIGHTS, Attention, Computation, Mask, Scene, Source, compute
+from sections.limits import MAX_WEIGHTS
+from sections.scene import Attention, Computation, Mask, Scene, Source, compute
 from tests.sections.oracle import agree, work_out
 from tests.sections.pages import Table, fresh, html, maps, read, scene_of, state
 from viz.numbers import exact, percent, short

@@ -1,0 +1,30 @@
+"""Every limit on what one visitor may ask for, whatever a browser sends; each is checked on the server.
+
+The largest scene they allow together stays under 300 MB of memory beyond the idle app, and 2 s of script time
+(`python -m benchmarks.largest`).
+"""
+
+from models.block import MOST_BLOCKS
+
+MAX_CHARACTERS = 100_000
+"""Of one text: some fifty pages. More is not even cut into tokens."""
+
+MAX_TOKENS = 512
+"""Of one text: a page, and still a map one can make out."""
+
+MAX_WEIGHTS = 2**21
+"""Heads × queries × keys of a layer: four such arrays are 32 MB, and the drawing stays fluent."""
+
+MAX_HEADS = 16
+MAX_WIDTH = 512
+"""Of embed_dim, head_dim, kdim and vdim: the base model of Vaswani et al. 2017."""
+
+MAX_LAYERS = MOST_BLOCKS
+
+MAX_SEED = 10**6
+
+MAX_TRAININGS = 2
+"""Trainings in the page at one time, of all visitors: each takes a core."""
+
+MAX_SECONDS = 90
+"""Of one training in the page; it takes about a quarter of it on a quiet machine."""
