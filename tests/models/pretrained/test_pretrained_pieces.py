@@ -1,9 +1,10 @@
 """Which pieces a text is cut into, which words they are part of, and what one reads."""
 
 import pytest
+from tokenizers import Tokenizer, models, processors
 
 from models.pretrained.errors import Unreadable
-from models.pretrained.pieces import Pieces
+from models.pretrained.pieces import Pieces, read
 
 
 def test_bert_s_pieces_and_words(opened):
@@ -35,12 +36,23 @@ def test_every_word_is_in_the_text_in_order_and_every_piece_in_one(minilm):
     assert "".join(pieces.words[1:-1]) == text.replace(" ", "")
 
 
+def test_each_special_piece_is_a_word_of_its_own():
+    tokenizer = Tokenizer(models.WordLevel({"<s>": 0, "</s>": 1, "cat": 2}, unk_token="cat"))
+    tokenizer.add_special_tokens(["<s>", "</s>"])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s> </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
+    )
+    pieces = read(tokenizer, "cat", 4)
+    assert (pieces.word, pieces.words) == ((0, 1, 2, 3), ("<s>", "cat", "</s>", "</s>"))
+    assert pieces.special == (True, False, True, True)
+
+
 def test_a_text_is_as_long_as_the_model_has_positions(opened):
     for family, own in (("bert", 2), ("gpt2", 0)):
         model = opened(family)
         assert len(model.read("," * (19 - own))) == 19
-        with pytest.raises(Unreadable, match=f"at most 19 pieces, of which {own} are .* got 21. Leave out at least 2"):
-            model.read("," * (21 - own))
+        with pytest.raises(Unreadable, match=f"at most 19 pieces, of which {own} are .* got 20. Leave out at least 1"):
+            model.read("," * (20 - own))
 
 
 @pytest.mark.parametrize("family, text", [("bert", ""), ("bert", " \n"), ("gpt2", "")])
