@@ -22,6 +22,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from statistics import quantiles
 
@@ -124,25 +125,16 @@ def one_process(port: int) -> Iterator[tuple[str, int]]:
 
 
 @contextmanager
-def behind_proxy(port: int, replicas: int = 2) -> Iterator[tuple[str, dict[str, int]]]:
-    """`python -m deploy`: the address of the proxy, and the process ids by name, as they are at the start."""
-    command = [sys.executable, "-u", "-m", "deploy", f"--replicas={replicas}", f"--port={port}"]
+def behind_proxy(port: int) -> Iterator[tuple[str, Iterator[tuple[str, int]]]]:
+    """`python -m deploy`: the address of the proxy, and what is said to answer there, by name and process id."""
+    command = [sys.executable, "-u", "-m", "deploy", f"--port={port}"]
     deployed = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    found = (re.match(r"(.+) answers at .*, process (\d+)", line) for line in deployed.stdout)
     try:
-        yield f"http://127.0.0.1:{port}", dict(told(deployed, replicas + 1))
+        yield f"http://127.0.0.1:{port}", ((said[1], int(said[2])) for said in found if said)
     finally:
         deployed.terminate()
         deployed.communicate(timeout=30)
-
-
-def told(deployed: subprocess.Popen, count: int) -> Iterator[tuple[str, int]]:
-    """The next processes that are said to answer."""
-    for line in deployed.stdout:
-        if said := re.match(r"(.+) answers at .*, process (\d+)", line):
-            yield said[1], int(said[2])
-            if not (count := count - 1):
-                return
-    raise RuntimeError(f"python -m deploy ended with {deployed.wait()}, and {count} processes had not answered")
 
 
 def megabytes(process: int) -> float:
@@ -167,7 +159,8 @@ async def on_one_process(count: int, seconds: float, port: int, *, typing: bool)
 
 async def with_a_death(count: int, seconds: float, port: int) -> tuple[Tally, float]:
     """What happened to the visitors, and the moment at which one of two replicas was killed."""
-    with behind_proxy(port) as (address, processes):
+    with behind_proxy(port) as (address, answering):
+        processes = dict(islice(answering, 3))
         visit = asyncio.create_task(stay(await arrive(address, count), seconds, downloads=True))
         await asyncio.sleep(seconds / 2)
         os.kill(processes["replica 1"], signal.SIGKILL)

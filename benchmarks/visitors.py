@@ -22,16 +22,17 @@ class Failed(Exception):
 class Visitor:
     """One tab: a page with its cookies, its websocket, and what the last run drew.
 
+    session: its id on the server. cookie: as the browser sends it. html: what the last run drew as such.
     widgets: the ids of each and of the fragment it is in, by its key. files: ids of the downloads, in order.
-    html: what the last run drew as such.
     """
 
     def __init__(self, address: str, **choices: object) -> None:
         self.address = address
         self.choices = choices
         self.socket: ClientConnection | None = None
+        self.session = self.cookie = ""
         self._known: set[str] = set()
-        self._session = self._page = ""
+        self._page = ""
         self.widgets: dict[str, tuple[str, str]] = {}
         self.files: list[str] = []
         self.html = ""
@@ -42,7 +43,12 @@ class Visitor:
         cookies = SimpleCookie("; ".join(page.headers.get_all("Set-Cookie", [])))
         self.cookie = "; ".join(f"{name}={morsel.value}" for name, morsel in cookies.items() if morsel.value)
         self._known.clear()
-        self.socket = await connect(
+        self.socket = await self.connect()
+        await self._run()
+
+    async def connect(self) -> ClientConnection:
+        """One more websocket of this visitor."""
+        return await connect(
             f"{self.address.replace('http', 'ws')}/_stcore/stream",
             additional_headers={"Cookie": self.cookie},
             subprotocols=["streamlit"],
@@ -50,7 +56,6 @@ class Visitor:
             max_size=None,
             open_timeout=PATIENCE,
         )
-        await self._run()
 
     async def close(self) -> None:
         """Leave."""
@@ -67,7 +72,7 @@ class Visitor:
 
     async def download(self, number: int = 0) -> bytes:
         """One of the files offered, whole. Raises `Failed` where there is none."""
-        request = {"request_id": str(uuid4()), "session_id": self._session}
+        request = {"request_id": str(uuid4()), "session_id": self.session}
         message = BackMsg(backend_operation_request=request | {"deferred_file": {"file_id": self.files[number]}})
         await self.socket.send(message.SerializeToString())
         while (answer := await self._receive()).WhichOneof("type") != "backend_operation_response":
@@ -101,7 +106,7 @@ class Visitor:
             self._known.add(message.hash)
         match message.WhichOneof("type"):
             case "new_session":
-                self._session = message.new_session.initialize.session_id
+                self.session = message.new_session.initialize.session_id
                 self._page = message.new_session.page_script_hash
             case "delta" if message.delta.WhichOneof("type") == "new_element":
                 self._draw(message.delta.new_element, message.delta.fragment_id)

@@ -1,4 +1,4 @@
-"""One process of the demo site: the app, and what every answer of a public host must carry.
+"""One process of the demo site.
 
     streamlit run deploy/hosted.py
 
@@ -6,7 +6,6 @@ Settings are in `.streamlit/config.toml` beside this file, over those of the app
 """
 
 import gc
-import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -16,81 +15,19 @@ from time import monotonic
 
 import streamlit as st
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
-from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.runtime import get_instance
 
 ROOT = Path(__file__).parents[1]
-CLOSED = ("/_stcore/metrics", "/_stcore/agent")
-"""What Streamlit answers besides the app, and strangers have no use for."""
-UPLOADS = "/_stcore/upload_file/"
-FRAMES = os.environ.get("LAB_FRAME_ANCESTORS", "'self'")
-"""Who may show the site in a frame, as in a Content-Security-Policy."""
-POLICY = (
-    "default-src 'self'; script-src 'self' blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-    "font-src 'self' data:; connect-src 'self'; worker-src 'self' blob:; frame-src 'self' blob: data:; "
-    f"object-src 'none'; base-uri 'self'; form-action 'self'; frame-ancestors {FRAMES}"
-)
-HEADERS = {
-    "content-security-policy": POLICY,
-    "x-content-type-options": "nosniff",
-    "referrer-policy": "no-referrer",  # what was typed stands in the address
-    "cross-origin-opener-policy": "same-origin",
-    "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-}
-MESSAGES, PER_SECOND = 100, 20
-"""What one page may send at once and then each second: more than the quickest hand on a slider."""
+sys.path.insert(0, str(ROOT))  # Streamlit put this file's folder there
+guard = import_module("deploy.guard")
+
 KEPT = 20
 """Seconds, at least, that a file waits for its download; twice that at most."""
-_HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
-
-
-class Guard:
-    """Puts `HEADERS` on every answer, closes `CLOSED` and hangs up on floods, whatever stands in front of the process.
-
-    An upload for a session of another replica becomes a 404, at which the proxy asks that one.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket":
-            await self.app(scope, _paced(receive), send)
-            return
-        path = scope.get("path", "")
-
-        async def guarded(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                strange = message["status"] == 400 and path.startswith(UPLOADS)
-                message |= {"headers": [*message["headers"], *_HEADERS], "status": 404 if strange else message["status"]}
-            await send(message)
-
-        app = PlainTextResponse("Not found", 404) if path.startswith(CLOSED) else self.app
-        await app(scope, receive, guarded)
-
-
-def _paced(receive: Receive) -> Receive:
-    """What a page sends, but for its wish to empty the cache of everybody; the end, if it sends too much."""
-    left, last = float(MESSAGES), monotonic()
-
-    async def paced() -> Message:
-        nonlocal left, last
-        message = await receive()
-        while BackMsg.FromString(message.get("bytes") or b"").clear_cache:
-            message = await receive()
-        now = monotonic()
-        left, last = min(left + (now - last) * PER_SECOND, MESSAGES) - 1, now
-        return message if left > 0 else {"type": "websocket.disconnect", "code": 1008}
-
-    return paced
 
 
 @asynccontextmanager
 async def _ready(app: st.App) -> AsyncIterator[None]:
     """Loads what every visit needs, and keeps later garbage collections from going through it again."""
-    sys.path.insert(0, str(ROOT))
     import_module("sections.lab")
     gc.collect()
     gc.freeze()
@@ -116,4 +53,4 @@ def _seldom(work: Callable[[], None]) -> Callable[[], None]:
     return seldom
 
 
-app = st.App(ROOT / "app.py", middleware=[Middleware(Guard)], lifespan=_ready)
+app = st.App(ROOT / "app.py", middleware=[Middleware(guard.Guard)], lifespan=_ready)

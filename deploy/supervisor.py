@@ -40,18 +40,19 @@ class Service:
     def start(self) -> None:
         """Run it, in place of what ran before."""
         self.stop(signal.SIGKILL)
-        self.process = subprocess.Popen(self.command, cwd=HERE.parent, env=os.environ)
+        self.process = subprocess.Popen(self.command, cwd=HERE.parent, start_new_session=True)
         self.started, self.silences, self.answered = time.monotonic(), 0, False
 
     def stop(self, how: signal.Signals) -> None:
-        """End it, and wait until it has."""
-        if self.process is None or self.process.poll() is not None:
+        """End it and what it started, and wait until it has. nginx's workers outlive a killed master."""
+        if self.process is None:
             return
-        self.process.send_signal(how)
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, how)
         try:
             self.process.wait(timeout=5)
         except subprocess.TimeoutExpired:
-            self.process.kill()
+            os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
 
     def look(self) -> str | None:
@@ -74,8 +75,7 @@ def serve(replicas: int, address: str, port: int) -> None:
 
     Raises `SystemExit` where nginx is missing, or something ends before it ever answered.
     """
-    nginx = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
-    if nginx is None:
+    if (server := nginx()) is None:
         raise SystemExit(
             "Replicas need nginx in front of them, and it was not found. Install it (Debian: apt-get install nginx), "
             "or run one process without it: streamlit run deploy/hosted.py"
@@ -85,13 +85,18 @@ def serve(replicas: int, address: str, port: int) -> None:
     with TemporaryDirectory(prefix="attention-lab-") as folder:
         os.chmod(folder, 0o711)  # nginx's workers are another user
         Path(folder, "nginx.conf").write_text(configuration(ports, f"{address}:{port}"), encoding="utf-8")
-        proxy = [nginx, "-p", folder, "-c", f"{folder}/nginx.conf", "-e", "stderr"]
+        proxy = [server, "-p", folder, "-c", f"{folder}/nginx.conf", "-e", "stderr"]
         _watch(
             [
                 *(replica(f"replica {number}", each) for number, each in enumerate(ports, 1)),
                 Service("proxy", proxy, f"http://127.0.0.1:{port}{PROXY_HEALTH}"),
             ]
         )
+
+
+def nginx() -> str | None:
+    """Where nginx is; not every user has its folder in the path."""
+    return shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin:/usr/local/sbin")
 
 
 def replica(name: str, port: int) -> Service:

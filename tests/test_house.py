@@ -87,9 +87,19 @@ def test_pages_do_not_know_the_app(path):
 
 
 def test_only_the_app_and_its_pages_know_streamlit():
-    others = [path for room in ("models", "viz", "benchmarks") for path in files(room)]
+    others = [path for room in ("models", "viz", "benchmarks", "deploy") for path in files(room)]
     know = {name(path) for path in others if reaches(of(path), "streamlit")}
-    assert know <= {"benchmarks/site.py"}  # a page itself, which its benchmark serves
+    assert know <= {
+        "benchmarks/site.py",  # a page itself, which its benchmark serves
+        "benchmarks/visitors.py",  # speaks Streamlit's protocol
+        "deploy/hosted.py",  # the server around the app
+        "deploy/guard.py",
+    }
+
+
+@pytest.mark.parametrize("path", files("deploy"), ids=name)
+def test_hosting_knows_nothing_of_what_it_hosts(path):
+    assert not reaches(of(path), "models", "viz", "sections", "torch", "app")
 
 
 def test_the_app_is_short():
