@@ -1,11 +1,11 @@
-"""Weights between words, and without special pieces, in numbers one can check."""
+"""Weights between words in numbers one can check, and texts with a word changed."""
 
 import pytest
 import torch
 from torch.testing import assert_close
 
 from models.pretrained.pieces import Pieces
-from models.pretrained.words import keep_only, merge, show
+from models.pretrained.words import merge, replaced, typed
 
 PIECES = Pieces(
     text="Catkin sat",
@@ -42,38 +42,29 @@ def test_merging_is_its_formula_for_every_head_and_keeps_rows_at_one():
     assert_close(merged.sum(dim=-1), torch.ones(3, 2, 4, dtype=torch.float64))
 
 
-def test_what_is_left_is_divided_by_what_remains():
-    kept, nothing_left = keep_only(WEIGHTS, (1, 2, 3))
-    assert_close(kept, torch.tensor([[0.5, 0.125, 0.375], [0.4, 0.6, 0.0], [1 / 3, 1 / 3, 1 / 3]]))
-    assert not nothing_left.any()
-
-
-def test_a_row_with_nothing_left_stays_zero_and_is_told():
-    kept, nothing_left = keep_only(WEIGHTS, (1, 4))
-    assert_close(kept, torch.tensor([[2 / 3, 1 / 3], [0.0, 0.0]]))
-    assert nothing_left.tolist() == [False, True]
-
-
 @pytest.mark.parametrize(
-    "merged, special, tokens, places",
+    "text, word, by, wanted",
     [
-        (False, True, ("[CLS]", "cat", "##kin", "sat", "[SEP]"), (0, 1, 2, 3, 4)),
-        (True, True, ("[CLS]", "Catkin", "sat", "[SEP]"), (0, 1, 2, 3)),
-        (False, False, ("cat", "##kin", "sat"), (1, 2, 3)),
-        (True, False, ("Catkin", "sat"), (1, 2)),
+        ("Too tired, it sat.", "tired", "wide", "Too wide, it sat."),
+        ("Too tired, it sat.", "tired", "  very  wide ", "Too very  wide, it sat."),
+        ("Too tired, it sat.", "tired", "", "Too, it sat."),
+        ("Too tired, it sat.", "Too", "", "tired, it sat."),
+        ("Too tired, it sat.", "it", " ", "Too tired, sat."),
+        ("It sat where it sat", "sat", "", "It where it sat"),
+        ("isn't", "'", "", "isnt"),
+        ("the <b>cat</b>", "cat", "dog", "the <b>dog</b>"),
     ],
 )
-def test_what_is_shown_is_merged_first_and_then_cut(merged, special, tokens, places):
-    weights = torch.stack([WEIGHTS, WEIGHTS.flip(0)])
-    shown = show(weights, PIECES, merged=merged, special=special)
-    assert (shown.tokens, shown.places) == (tokens, places)
-    wanted = merge(weights, PIECES.word) if merged else weights
-    wanted = wanted if special else keep_only(wanted, places)[0]
-    assert torch.equal(shown.weights, wanted)
-    assert shown.nothing_left.shape == (2, len(tokens)) and not shown.nothing_left.any()
+def test_a_word_is_replaced_where_it_stands_or_goes_with_a_space(opened, text, word, by, wanted):
+    pieces = opened("bert").read(text)
+    assert replaced(pieces, pieces.words.index(word), by) == wanted
 
 
-def test_a_text_without_special_pieces_is_shown_whole():
-    bare = Pieces(text="a b", ids=(0, 1), pieces=("a", "b"), word=(0, 1), special=(False, False), words=("a", "b"))
-    weights = torch.eye(2)
-    assert torch.equal(show(weights, bare, special=False).weights, weights)
+def test_the_second_of_two_equal_words_is_replaced_alone(opened):
+    pieces = opened("bert").read("the cat, the dog")
+    second = [place for place, word in enumerate(pieces.words) if word == "the"][1]
+    assert replaced(pieces, second, "a") == "the cat, a dog"
+
+
+def test_only_typed_words_are_typed():
+    assert typed(PIECES) == (1, 2)
