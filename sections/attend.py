@@ -1,6 +1,7 @@
 """The main page: what was typed, who looks at whom, and every number in between."""
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -12,6 +13,16 @@ from sections.scene import Computation
 from sections.widgets import one_of, whole_number
 
 
+class First(NamedTuple):
+    """The head and the query that are open until others are chosen, counted from 1."""
+
+    head: int = 1
+    query: int = 1
+
+
+FIRST = First()
+
+
 def render(
     made: Attended,
     look: Look,
@@ -19,18 +30,19 @@ def render(
     layers: overview.Traces = (),
     layer: int = 0,
     follow: Callable[[int], object] = lambda query: None,
+    first: First = FIRST,
 ) -> None:
     """Every view of one layer. Only what follows the query is drawn again when it changes.
 
     layers: the records of all layers of a stack, of which `made` is number `layer`, counted from 0.
-    `follow` is called with the query, counted from 0, whenever that is.
+    `follow` is called with the query, counted from 0, whenever that is. `first` is what is open until one chooses.
     """
     top, every_head = st.container(), st.container()
     left, right = st.columns([5, 7], gap="large")
     with left, st.container(key="maps"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             step = Step(one_of("step", list(QUERY_BY_KEY), default=Step.WEIGHTS))
-            head = whole_number("head", 1, made.num_heads, width=130) - 1 if made.num_heads > 1 else 0
+            head = whole_number("head", 1, made.num_heads, width=130, default=first.head) - 1 if made.num_heads > 1 else 0
         if made.says:
             st.caption(made.says[head])
         focus.render(made, look, step, head)
@@ -38,7 +50,7 @@ def render(
         overview.render(made, look, step, layers or [made.trace], layer)
     walk = walk_through.frame(made, right)
     with top:
-        _ask(made, look, head, walk, follow)
+        _ask(made, look, head, walk, follow, first.query)
     if isinstance(made, Computation):
         scaling.render(made, look, head)
     chain.render(made, look, head)
@@ -49,12 +61,12 @@ def render(
 
 @st.fragment
 def _ask(
-    made: Attended, look: Look, head: int, walk: walk_through.Frame, follow: Callable[[int], object]
+    made: Attended, look: Look, head: int, walk: walk_through.Frame, follow: Callable[[int], object], first: int
 ) -> None:
     """The query, and what follows it."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         room = st.container(width="stretch")
-        query = whole_number("query", 1, len(made.queries), width=150) - 1
+        query = whole_number("query", 1, len(made.queries), width=150, default=first) - 1
     with room:
         sentence.render(made, head, query)
     walk_through.fill(walk, made, look, head, query)

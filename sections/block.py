@@ -4,14 +4,11 @@ from dataclasses import replace
 
 import streamlit as st
 
-from models.block import BlockStep, BlockTrace, change
-from sections import attend, story
+from sections import attend, flow, story
 from sections.choices import Look
 from sections.limits import MAX_LAYERS
 from sections.scene import Computation, Refused, Source, Stack, compute, compute_stack
 from sections.widgets import one_of, whole_number
-from viz import cells
-from viz.numbers import percent, short
 
 
 def render(made: Computation, look: Look) -> None:
@@ -31,11 +28,11 @@ def render(made: Computation, look: Look) -> None:
             st.caption(story.HINTS["block needs"])
         return
     trace = traces[layer]
-    flow = st.empty()
+    said = st.empty()
     st.markdown(f"##### {story.HEADINGS['inside'].format(layer=layer + 1)}")
     asked = trace.before if norm == "post" else trace.normalised
     inside = replace(made, inputs={"query": asked[0]}, layer=blocks[layer].attention, trace=trace.attention)
-    attend.render(inside, look, layers=[one.attention for one in traces], layer=layer, follow=lambda query: flow.html(_flow(trace, query, made.queries[query])))
+    attend.render(inside, look, layers=[one.attention for one in traces], layer=layer, follow=lambda query: said.html(flow.table(trace, query, made.queries[query])))
 
 
 def _drawn(made: Computation) -> Computation:
@@ -44,31 +41,3 @@ def _drawn(made: Computation) -> Computation:
         return made
     st.caption(story.BLOCK_RANDOM.format(seed=made.scene.seed))
     return compute(replace(made.scene, source=Source.RANDOM))
-
-
-def _flow(trace: BlockTrace, query: int, name: str) -> str:
-    """Every step of one token's way through a block, and how far each moved it. HTML."""
-    rows, stream = [], trace.before
-    top = cells.limit(*(trace[step][0, query] for step in trace.flow))
-    for step in trace.flow:
-        tale, now = story.BLOCK_STEPS[step], trace[step]
-        passed = step in _STREAM[trace.norm]
-        moved = _moved(stream, now, query) if passed else ""
-        stream = now if passed else stream
-        picture = cells.vector(now[0, query], top, label=tale.title, fit=16)
-        rows.append([tale.title, f"<span class='strip-wide'>{picture}</span>", moved, cells.prose(tale.sentence)])
-    head = [cells.token(name, "query"), story.COLUMNS["vector"], story.COLUMNS["moved"], ""]
-    return cells.table(head, rows, caption=story.CAPTIONS["block"])
-
-
-_SUMS = {BlockStep.ADDED, BlockStep.ADDED_AGAIN}
-_STREAM = {"post": _SUMS | {BlockStep.NORMALISED, BlockStep.NORMALISED_AGAIN}, "pre": _SUMS}
-"""The steps the token itself passes through, in each norm order; the others lie on the branches beside it."""
-
-
-def _moved(before, after, query: int) -> str:
-    moved = change(before, after)
-    return story.MOVED.format(
-        relative=percent(moved.relative[0, query].item()).replace("<", "&lt;"),
-        cosine=short(moved.cosine[0, query].item()),
-    )
