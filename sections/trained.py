@@ -1,6 +1,7 @@
 """Heads that learned: small trained models on what is typed, every head by the same views."""
 
 from collections.abc import Iterator
+from html import escape
 from threading import BoundedSemaphore
 from time import monotonic, sleep
 
@@ -11,7 +12,7 @@ from torch import Tensor, nn
 from models import glass
 from models.trained.card import BadWeights
 from models.trained.induction import FRAMES, Frame
-from models.trained.record import Places, Prediction, Run, Seen
+from models.trained.record import Guess, Places, Prediction, Run, Seen
 from models.trained.task import TRAINED, Outside, Recognised, Task
 from models.trained.tasks import TASKS
 from sections import attend, film, story
@@ -31,36 +32,38 @@ _TRAINING = BoundedSemaphore(MAX_TRAININGS)
 
 def render() -> None:
     """One task: what it is, a text to try it on, what the model says, and where its heads look."""
-    st.markdown(f"#### {story.PAGES['trained']}")
     task = TASKS[one_of("task", list(TASKS), default="coreference")]
     st.markdown(story.TASKS[task.name].says)
-    text = _text(task)
-    recognised = task.recognise(text)
-    _pieces(task, recognised)
+    recognised = _text(task)
     if recognised.outside:
         _outside(task, recognised)
         return
+    text = st.session_state[_name(task)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
         variant = one_of("weights_of", [*task.variants, RANDOM], default=TRAINED)
-        run = _run_or_say(task, variant, text)
-        if run is None:
+        try:
+            run = _run(task.name, variant, text)
+        except BadWeights as refusal:
+            st.error(str(refusal))
             return
-        layer = one_of("layer_of", [seen.name for seen in run.seen], default=run.seen[-1].name)
+        seen = run[one_of("layer_of", [seen.name for seen in run.seen], default=run.seen[-1].name)]
         knock = one_of("knock_out", ["nothing", "word", "head"], default="nothing")
         with st.popover(story.LABELS["more"], icon=":material/tune:"):
             look = choose_look()
-    st.caption(story.VARIANTS[variant])
-    seen = run[layer]
     _answer(task, run)
     changed = st.empty()
+    st.caption(story.VARIANTS[variant])
     attended = _attended(seen, run, task, variant)
+    if "query" not in st.session_state and "query" not in st.query_params:
+        st.session_state.query = len(seen.queries) if task.name == "induction" else 1  # the place that answers
 
     def follow(query: int) -> None:
         head = int(st.session_state.get("head", 1)) - 1 if attended.num_heads > 1 else 0
-        _knocked_out(task, variant, text, run, seen, knock, head, query, changed)
+        if knock != "nothing":
+            changed.html(_knocked_out(task, variant, text, run, seen, knock, head, query))
 
     attend.render(attended, look, follow=follow)
-    _side_by_side(task, text, layer, look)
+    _side_by_side(task, text, seen.name, look)
     if task.name == "induction":
         _film(text)
 
@@ -68,56 +71,57 @@ def render() -> None:
 # ---- the text ----
 
 
-def _text(task: Task) -> str:
-    """What is typed for a task; each keeps its own."""
-    name = f"{task.name}_text"
+def _name(task: Task) -> str:
+    """Of its text in the address; each task keeps its own."""
+    return f"{task.name}_text"
 
-    def apply() -> None:
-        st.session_state[name] = st.session_state.sample
-        st.session_state.sample = None
+
+def _text(task: Task) -> Recognised:
+    """What is typed, taken from the examples, or built by clicking, and what the task makes of it."""
+    name = _name(task)
+
+    def take_sample() -> None:
+        st.session_state.update({name: st.session_state.sample, "sample": None})
 
     text = st.text_input(story.LABELS["text"], task.examples[0], key=name, bind="query-params", live="300ms") or ""
-    st.pills(story.LABELS["examples"], task.examples, key="sample", on_change=apply, label_visibility="collapsed")
-    return text
+    recognised = task.recognise(text)
+    with st.container(horizontal=True, vertical_alignment="center"):
+        st.pills(story.LABELS["examples"], task.examples, key="sample", on_change=take_sample, label_visibility="collapsed")
+        with st.popover(story.HEADINGS["pieces"], icon=":material/extension:"):
+            _pieces(task, recognised)
+    return recognised
 
 
 def _pieces(task: Task, recognised: Recognised) -> None:
     """What may come next, to build a text by clicking."""
-    name = f"{task.name}_text"
     glue = "" if all(len(token) == 1 for token in task.vocabulary) else " "
 
     def add() -> None:
-        st.session_state[name] = glue.join([*recognised.tokens, st.session_state.piece])
-        st.session_state.piece = None
+        longer = glue.join([*recognised.tokens, st.session_state.piece])
+        st.session_state.update({_name(task): longer, "piece": None})
 
     def take() -> None:
-        st.session_state[name] = glue.join(recognised.tokens[:-1])
+        st.session_state[_name(task)] = glue.join(recognised.tokens[:-1])
 
-    section = st.expander(story.HEADINGS["pieces"], key="pieces", on_change="rerun")
-    if not section.open:
-        return
-    with section:
-        st.button(story.LABELS["take back"], on_click=take, disabled=not recognised.tokens)
-        pieces = task.pieces(recognised.tokens)
-        if pieces:
-            st.pills(story.LABELS["pieces"], pieces, key="piece", on_change=add, format_func=cells.readable)
-        else:
-            st.caption(story.HINTS["no pieces"])
+    st.button(story.LABELS["take back"], on_click=take, disabled=not recognised.tokens)
+    pieces = task.pieces(recognised.tokens)
+    if pieces:
+        st.pills(story.LABELS["pieces"], pieces, key="piece", on_change=add, format_func=_label)
+    else:
+        st.caption(story.HINTS["no pieces"])
 
 
 def _outside(task: Task, recognised: Recognised) -> None:
     """Why a text is outside the small world, which tokens are at fault, and the nearest text inside."""
-    name = f"{task.name}_text"
     st.warning(story.OUTSIDE[recognised.outside].format(most=task.longest, count=len(recognised.tokens)))
     if recognised.outside is not Outside.EMPTY:
         marked = [
-            f'<span class="{"fault" if place in recognised.faults else ""}">{cells.token(cells.readable(token))}</span>'
+            f'<span class="{"fault" if place in recognised.faults else ""}">{cells.token(_label(token))}</span>'
             for place, token in enumerate(recognised.tokens)
         ]
         st.html(f'<p class="say">{" ".join(marked)}</p>')
-    st.button(
-        story.nearest(recognised.nearest), on_click=lambda: st.session_state.update({name: recognised.nearest})
-    )
+    inside = {_name(task): recognised.nearest}
+    st.button(story.nearest(recognised.nearest), on_click=lambda: st.session_state.update(inside))
 
 
 # ---- the model ----
@@ -136,17 +140,9 @@ def _run(task: str, variant: str, text: str, hide: Places = (), silence: Places 
     return TASKS[task].run(_model(task, variant), text, hide=hide, silence=silence)
 
 
-def _run_or_say(task: Task, variant: str, text: str) -> Run | None:
-    try:
-        return _run(task.name, variant, text)
-    except BadWeights as refusal:
-        st.error(str(refusal))
-        return None
-
-
 def _attended(seen: Seen, run: Run, task: Task, variant: str) -> Attended:
     """A layer of a trained model, for the views of every layer."""
-    queries, keys = (tuple(map(cells.readable, labels)) for labels in (seen.queries, seen.keys))
+    queries, keys = (tuple(map(_label, labels)) for labels in (seen.queries, seen.keys))
     return Attended(
         queries=queries,
         keys=keys,
@@ -165,15 +161,16 @@ def _attended(seen: Seen, run: Run, task: Task, variant: str) -> Attended:
 
 def _answer(task: Task, run: Run) -> None:
     """The predicted tokens, each with its probability; what else it considered on demand."""
-    said = " ".join(_guess(prediction) for prediction in _answers(task, run))
-    st.html(f'<p class="say">{story.TASKS[task.name].answers} {said}</p>')
-    if note := _note(task, run):
-        st.caption(note)
-    section = st.expander(story.HEADINGS["guesses"], key="guesses", on_change="rerun")
-    if section.open:
-        rows = [[str(place + 1), *map(_alternative, prediction.guesses)] for place, prediction in enumerate(run.predictions)]
-        head = ["", *(story.COLUMNS["guess"].format(n=n + 1) for n in range(max(len(row) for row in rows) - 1))]
-        section.html(cells.table(head, rows, caption=story.CAPTIONS["guesses"]))
+    with st.container(horizontal=True, vertical_alignment="center"):
+        said = " ".join(map(_guess, _answers(task, run)))
+        st.html(f'<p class="say">{story.TASKS[task.name].answers} {said}</p>', width="content")
+        with st.popover(story.HEADINGS["guesses"]):
+            rows = [[str(n + 1), *map(_alternative, one.guesses)] for n, one in enumerate(run.predictions)]
+            guesses = [story.COLUMNS["guess"].format(n=n + 1) for n in range(max(map(len, rows)) - 1)]
+            st.html(cells.table(["", *guesses], rows, caption=story.CAPTIONS["guesses"]))
+    if task.name == "induction":
+        places = task.earlier(run.tokens)
+        st.caption(story.earlier([place + 1 for place in places], [_label(run.tokens[place]) for place in places]))
 
 
 def _answers(task: Task, run: Run) -> tuple[Prediction, ...]:
@@ -182,37 +179,32 @@ def _answers(task: Task, run: Run) -> tuple[Prediction, ...]:
 
 
 def _guess(prediction: Prediction) -> str:
-    return f'<span class="guess">{cells.token(cells.readable(prediction.token))} <small>{percent(prediction.probability).replace("<", "&lt;")}</small></span>'
+    return f'<span class="guess">{_alternative(prediction.guesses[0])}</span>'
 
 
-def _alternative(guess) -> str:
-    return f"{cells.token(cells.readable(guess.token))} {percent(guess.probability).replace('<', '&lt;')}"
+def _alternative(guess: Guess) -> str:
+    return f"{cells.token(_label(guess.token))} <small>{escape(percent(guess.probability))}</small>"
 
 
-def _note(task: Task, run: Run) -> str:
-    """For induction: the places there are to copy from."""
-    if task.name != "induction":
-        return ""
-    return story.earlier([place + 1 for place in task.earlier(run.tokens)], [run.tokens[place] for place in task.earlier(run.tokens)])
+def _label(token: str) -> str:
+    """A token as one can see it; a space, which is a letter here, as an open box."""
+    return "␣" if token == " " else cells.readable(token)
 
 
 def _knocked_out(
-    task: Task, variant: str, text: str, run: Run, seen: Seen, knock: str, head: int, query: int, room
-) -> None:
-    """What the model says without the word this query looks at most, or without the head."""
-    if knock == "nothing":
-        return
+    task: Task, variant: str, text: str, run: Run, seen: Seen, knock: str, head: int, query: int
+) -> str:
+    """What the model says without the word this query looks at most, or without the head. HTML."""
     key = int(seen.trace.weights[0, head, query].argmax())
-    hide = ((seen.name, key),) if knock == "word" else ()
-    silence = ((seen.name, head),) if knock == "head" else ()
-    now = _run(task.name, variant, text, hide, silence)
-    what = cells.token(cells.readable(seen.keys[key]), "key") if knock == "word" else str(head + 1)
-    before, after = _answers(task, run), _answers(task, now)
+    without = {"hide": ((seen.name, key),)} if knock == "word" else {"silence": ((seen.name, head),)}
+    what = cells.token(_label(seen.keys[key]), "key") if knock == "word" else str(head + 1)
+    before = [prediction.token for prediction in _answers(task, run)]
+    after = _answers(task, _run(task.name, variant, text, **without))
     said = " ".join(
-        f'<span class="{"changed" if place >= len(before) or before[place].token != one.token else ""}">{_guess(one)}</span>'
+        _guess(one) if before[place : place + 1] == [one.token] else f'<span class="changed">{_guess(one)}</span>'
         for place, one in enumerate(after)
     )
-    room.html(f'<p class="say">{story.KNOCKED_OUT[knock].format(what=what)} {said}</p>')
+    return f'<p class="say">{story.KNOCKED_OUT[knock].format(what=what)} {said}</p>'
 
 
 # ---- side by side ----
@@ -220,7 +212,7 @@ def _knocked_out(
 
 def _side_by_side(task: Task, text: str, layer: str, look: Look) -> None:
     """The same text in the same layer with other weights: untrained, trained, trained otherwise, set by hand."""
-    section = st.expander(story.HEADINGS["side by side"], key="sides", on_change="rerun")
+    section = st.expander(story.HEADINGS["side by side"], expanded=True, key="sides", on_change="rerun")
     if not section.open:
         return
     sides = list(_sides(task, text, layer))
@@ -229,7 +221,7 @@ def _side_by_side(task: Task, text: str, layer: str, look: Look) -> None:
             with column:
                 st.markdown(f"**{story.WEIGHTS_OF[name]}**  \n{says}")
                 hidden = None if seen.visible is None else (~seen.visible).numpy()
-                queries, keys = ([cells.readable(token) for token in labels] for labels in (seen.queries, seen.keys))
+                queries, keys = ([_label(token) for token in labels] for labels in (seen.queries, seen.keys))
                 figure = heatmaps.focus(seen.trace.weights[0, 0].numpy(), queries, keys, signed=False, hidden=hidden)
                 show(figure, f"side-{name}", look, alt=story.alt("focus", "weights", 1))
 
@@ -238,7 +230,7 @@ def _sides(task: Task, text: str, layer: str) -> Iterator[tuple[str, Seen, str]]
     for variant in (RANDOM, *task.variants):
         run = _run(task.name, variant, text)
         seen = next((one for one in run.seen if one.name == layer), run.seen[-1])
-        yield variant, seen, story.said([cells.readable(one.token) for one in _answers(task, run)])
+        yield variant, seen, story.said([_label(one.token) for one in _answers(task, run)])
     if task.name == "induction":
         yield "glass", _glass_induction(task.recognise(text).tokens, layer), story.GLASS_INDUCTION
 
@@ -276,14 +268,14 @@ def _moment(task: Task, text: str, frame) -> film.Moment:
     run = task.run(frame.model, text)
     maps = torch.cat([seen.trace.weights[0] for seen in run.seen])
     measured = {name: getattr(frame, name) for name in ("loss", "accuracy", "previous", "induction")}
-    return film.Moment(frame.step, story.film_answer(run.predictions[-1].token, percent(run.predictions[-1].probability)), maps, measured)
+    return film.Moment(frame.step, story.film_answer(_label(run.predictions[-1].token), percent(run.predictions[-1].probability)), maps, measured)
 
 
 def _shown(task: Task, text: str) -> tuple[list[str], list[str], Tensor]:
     """Tokens, names of layers, and what is hidden."""
     run = _run(task.name, TRAINED, text)
     hidden = torch.stack([~seen.visible for seen in run.seen])
-    return [cells.readable(token) for token in run.tokens], [story.LAYERS[seen.name] for seen in run.seen], hidden
+    return [_label(token) for token in run.tokens], [story.LAYERS[seen.name] for seen in run.seen], hidden
 
 
 @st.fragment
