@@ -10,14 +10,25 @@ from pathlib import Path
 
 import numpy as np
 
-from viz.colours import DIVERGING, SEQUENTIAL, css_cell, css_role
+from viz.colours import DIVERGING, SEQUENTIAL, between, css_cell, css_role
 from viz.numbers import exact, percent, short
 
 NUMBERS_FIT = 8
 """Cells of a vector that still have room for a number; longer vectors are strips of colour."""
 
+CELLS_FIT = 256
+"""Cells of a strip that can still be pointed at; longer vectors are one band of colour, named by its ends."""
+
+_SHADES = 48
+
+_OF_BANDS = [
+    f"--s{n}: light-dark({between(DIVERGING.light, n / _SHADES)},{between(DIVERGING.dark, n / _SHADES)});"
+    for n in range(_SHADES + 1)
+]
+
 STYLE = f"""<style>
 :root {{ {" ".join(f"--{role}: {css_role(role)};" for role in ("query", "key", "value", "output"))} }}
+:root {{ {" ".join(_OF_BANDS)} }}
 {Path(__file__).with_name("cells.css").read_text()}</style>"""
 
 _BIDI_CONTROLS = set("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -38,15 +49,31 @@ def token(label: str, role: str = "") -> str:
 def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str, fit: int = NUMBERS_FIT) -> str:
     """A vector as a row of cells, coloured from −limit to limit; `label` names it to a screen reader.
 
-    With more than `fit` of them the cells carry their numbers as tooltips only.
+    With more than `fit` of them the cells carry their numbers as tooltips only, with more than `CELLS_FIT` none.
     """
     numbers = [float(value) for value in values]
+    if len(numbers) > CELLS_FIT:
+        return _band(numbers, limit, label)
     if len(numbers) > fit:
         cells = "".join(f'<i style="{_signed(x, limit)}" title="{exact(x)}"></i>' for x in numbers)
         words = ", ".join(map(short, numbers))
         return f'<span class="strip" role="img" aria-label="{escape(label)}: {words}">{cells}</span>'
     cells = "".join(f'<i style="{_signed(x, limit)}" title="{exact(x)}">{short(x)}</i>' for x in numbers)
     return f'<span class="vector" role="group" aria-label="{escape(label)}">{cells}</span>'
+
+
+def _band(numbers: Sequence[float], limit: float, label: str) -> str:
+    """One element, however many the numbers: a cell would be narrower than a pixel."""
+    shades = ",".join(map(_shade, (0.5 + 0.5 * x / limit for x in numbers)))
+    words = escape(f"{label}: {len(numbers)} × {short(min(numbers))} … {short(max(numbers))}")
+    return (
+        f'<span class="strip band" role="img" aria-label="{words}" title="{words}" '
+        f'style="background:linear-gradient(90deg,{shades})"></span>'
+    )
+
+
+def _shade(share: float) -> str:
+    return f"var(--s{round(_SHADES * min(max(share, 0), 1))})" if np.isfinite(share) else "transparent"
 
 
 def number(value: float, limit: float) -> str:

@@ -159,3 +159,15 @@ def test_the_style_has_all_roles_and_asks_nobody():
         assert f"--{role}: light-dark(" in cells.STYLE and f".{role} {{" in cells.STYLE
     assert "url(" not in cells.STYLE and "@import" not in cells.STYLE
     assert cells.STYLE.count("{") == cells.STYLE.count("}")
+
+
+def test_a_vector_too_long_for_cells_is_a_band_of_one_shade_a_number():
+    values = np.linspace(-2, 1, cells.CELLS_FIT + 1)
+    read = Reader(cells.vector(values, 2.0, label='<x>"'))
+    ((_, band),) = read.tags
+    shades = [int(n) for n in re.findall(r"var\(--s(\d+)\)", band["style"])]
+    assert len(shades) == len(values)
+    assert shades[0] == 0 and shades == sorted(shades) and shades[-1] == round(0.75 * max(map(int, re.findall(r"--s(\d+):", cells.STYLE))))
+    assert band["aria-label"] == band["title"] == f'<x>": {len(values)} × −2 … 1'
+    assert len(Reader(cells.vector(values[1:], 2.0, label="x")).all("i")) == cells.CELLS_FIT
+    assert "transparent" in cells.vector([np.nan, *values], 2.0, label="x")
