@@ -72,6 +72,10 @@ class Visitor:
 
     async def download(self, number: int = 0) -> bytes:
         """One of the files offered, whole. Raises `Failed` where there is none."""
+        return await self.fetch(await self.make(number))
+
+    async def make(self, number: int) -> str:
+        """Where one of the files offered is, once it is made."""
         request = {"request_id": str(uuid4()), "session_id": self.session}
         message = BackMsg(backend_operation_request=request | {"deferred_file": {"file_id": self.files[number]}})
         await self.socket.send(message.SerializeToString())
@@ -79,7 +83,11 @@ class Visitor:
             pass
         if answer.backend_operation_response.error_msg:
             raise Failed(answer.backend_operation_response.error_msg)
-        return await asyncio.to_thread(lambda: self._get(answer.backend_operation_response.deferred_file.url).read())
+        return answer.backend_operation_response.deferred_file.url
+
+    async def fetch(self, path: str) -> bytes:
+        """A file of the site."""
+        return await asyncio.to_thread(lambda: self._get(path).read())
 
     async def _run(self, changed: dict | None = None, fragment: str = "") -> None:
         state = {
