@@ -1,4 +1,4 @@
-"""A server and a real browser for tests and benchmarks."""
+"""A server, a real browser and what a person does in it, for tests and benchmarks."""
 
 import os
 import shutil
@@ -10,16 +10,26 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.error import URLError
+from urllib.parse import parse_qs, urlsplit
 from urllib.request import urlopen
 
-from playwright.sync_api import Browser, Playwright
+from playwright.sync_api import Browser, Page, Playwright
 
 ROOT = Path(__file__).parents[1]
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+DESK, PHONE = {"width": 1400, "height": 1000}, {"width": 400, "height": 800}
+READY = ".st-key-focus .nsewdrag"
+"""The last picture of the main page to be drawn."""
+
 _SWITCHES = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
     "--disable-component-update --disable-sync"
 ).split()
+
+_STILL = """() => new Promise(resolve => { // nothing on the page has changed for a while
+  let timer = setTimeout(resolve, 500)
+  new MutationObserver(() => { clearTimeout(timer); timer = setTimeout(resolve, 500) })
+    .observe(document.body, {subtree: true, childList: true, attributes: true, characterData: true}) })"""
 
 
 def launch(playwright: Playwright) -> Browser:
@@ -54,3 +64,18 @@ def _until_healthy(address: str, server: subprocess.Popen, seconds: float = 60) 
         except (URLError, OSError):
             time.sleep(0.05)  # no event to wait for: the port is not open yet
     raise RuntimeError(f"the server did not answer at {address} within {seconds} s")
+
+
+def settle(page: Page) -> None:
+    """Wait until the page stands still."""
+    page.evaluate(_STILL)
+
+
+def address_of(page: Page) -> dict[str, str]:
+    """The choices in the address."""
+    return {name: values[-1] for name, values in parse_qs(urlsplit(page.url).query, keep_blank_values=True).items()}
+
+
+def until_address(page: Page, name: str, value: str) -> None:
+    """Wait until the address has a choice."""
+    page.wait_for_function("([name, value]) => new URL(location).searchParams.get(name) === value", arg=[name, value])

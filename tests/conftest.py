@@ -3,14 +3,20 @@
 Two test files may not share a name, even in different folders: there are no packages here to tell them apart.
 """
 
+import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlencode, urlsplit
 
 import pytest
 import torch
 from hypothesis import settings
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from tests.browser import CHROMIUM, DESK, READY, launch, serve  # noqa: E402 — the line above finds it
 
 torch.set_num_threads(1)  # as the app does: another number of threads may round a last digit differently
 
@@ -21,3 +27,60 @@ settings.load_profile("lab")
 @pytest.fixture(autouse=True)
 def _same_numbers_every_time() -> None:
     torch.manual_seed(0)
+
+
+SHIFTS = """window.__shift = 0; new PerformanceObserver(list => list.getEntries().forEach(shift => {
+  const empty = shift.sources.every(({node}) => node?.dataset?.testid === "stMainBlockContainer") // grows wide, still blank
+  if (!shift.hadRecentInput && !empty) window.__shift += shift.value
+})).observe({type: "layout-shift", buffered: true})"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if CHROMIUM is None:
+        reason = "no Chromium or Chrome on this machine; Debian's package is called chromium"
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def server(browser) -> Iterator[str]:
+    with serve() as address:
+        yield address
+
+
+@pytest.fixture
+def visit(browser, server) -> Iterator[Callable[..., Page]]:
+    """Opens an address of the app in a browser nobody used before; at the end nothing may have gone wrong there."""
+    contexts: list[BrowserContext] = []
+    wrong: list[str] = []
+
+    def watch(page: Page) -> None:
+        page.on("request", lambda request: local(request.url) or wrong.append(f"asked {request.url}"))
+        page.on("console", lambda message: message.type == "error" and wrong.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: wrong.append(f"error: {error}"))
+        page.on("dialog", lambda dialog: (wrong.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+
+    def open_page(address: str | dict = "", *, wait: str = READY, **settings) -> Page:
+        context = browser.new_context(**{"viewport": DESK, "accept_downloads": True} | settings)
+        contexts.append(context)
+        context.set_default_timeout(20_000)
+        context.add_init_script(SHIFTS)
+        page = context.new_page()
+        watch(page)
+        query = address if isinstance(address, str) else f"?{urlencode(address)}"
+        page.goto(query if query.startswith("http") else f"{server}/{query}")
+        page.wait_for_selector(wait, state="attached")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert not wrong
+
+
+def local(url: str) -> bool:
+    return urlsplit(url).hostname == "127.0.0.1" or urlsplit(url).scheme in ("data", "blob")

@@ -1,12 +1,15 @@
 """The app without a browser, and its tables of numbers read back from their HTML."""
 
 import json
+import zlib
 from base64 import b64decode
 from dataclasses import dataclass, field, fields
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
+import pyarrow
+from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.testing.v1 import AppTest
 
 from models.trace import QUERY_BY_KEY, Step
@@ -197,6 +200,34 @@ def unpacked(array: dict | list) -> np.ndarray:
     return np.frombuffer(b64decode(array["bdata"]), np.dtype(array["dtype"])).reshape(shape)
 
 
+def component(page: AppTest, name: str) -> BidiComponent:
+    """What a component of our own was given."""
+    return next(one.proto for one in page.get("bidi_component") if one.proto.component_name == name)
+
+
 def chips(page: AppTest) -> dict:
     """What the sentence of tokens to pick from was given."""
-    return json.loads(next(one for one in page.get("bidi_component")).proto.json)
+    return json.loads(component(page, "sentence").json)
+
+
+def overview(page: AppTest) -> dict:
+    """What the canvas of all heads was given."""
+    return json.loads(component(page, "overview").mixed.json)
+
+
+def drawn(page: AppTest) -> np.ndarray:
+    """The numbers the canvas of all heads shows, `map query key`; NaN where a cell is hidden."""
+    given = component(page, "overview").mixed
+    data, [table] = json.loads(given.json), given.arrow_blobs.values()
+    packed = pyarrow.ipc.open_stream(table.data).read_all().column(0).to_numpy().tobytes()
+    return decode(packed, data["zero"], data["decimals"]).reshape(data["shape"])
+
+
+def decode(packed: bytes, zero: int, decimals: int) -> np.ndarray:
+    """The numbers packed by `viz.codes`, worked out anew; NaN where hidden or not a number, 0 where too small to show."""
+    low, high = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(2, -1).astype(int)
+    codes = low + 256 * high
+    numbers = (codes - zero) / 10.0**decimals
+    for mark, value in {65_535: np.nan, 65_534: np.nan, 65_533: 0.0, 65_532: 0.0, 65_531: np.inf}.items():
+        numbers[codes == mark] = value
+    return numbers

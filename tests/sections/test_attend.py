@@ -9,21 +9,33 @@ import torch
 
 from models.trace import QUERY_BY_KEY, Step
 from sections import story
-from sections.examples import EXAMPLES
-from sections.scene import MAX_TOKENS, Attention, Mask, Scene, Source, compute
+from sections.examples import EXAMPLES, WORKED
+from sections.limits import MAX_TOKENS
+from sections.scene import Attention, Mask, Scene, Source, compute
 from tests.sections.oracle import agree, work_out
-from tests.sections.pages import chips, following, fresh, html, maps, opened, read, said, scene_of, state, tables, text_of
+from tests.sections.pages import chips, drawn, following, fresh, html, maps, opened, overview, read, said, scene_of, state, tables, text_of
 from viz.cells import readable
 from viz.numbers import percent
 
 HOSTILE = "<script>alert(1)</script> <b>x</b> $x$ ** [a](javascript:1) \u200b \u202e_ :red[y] :material/home: `z` &lt; #000037"
 
 
-@pytest.mark.parametrize("address", [{}, {"source": "worked-example"}], ids=str)
-def test_it_opens_on_the_worked_example(address):
-    page = opened(**address)
+WORKED_ADDRESS = {"source": "worked-example", "attention": "single-head", "text": "Thinking Machines"}
+
+
+def test_it_opens_on_glass_heads():
+    page = opened()
     assert not page.exception and not page.error and not page.warning
     assert scene_of(page) == Scene()
+    assert said(page) == "The takes >99 % from animal and <1 % from the rest."
+    agree([chip["share"] for chip in chips(page)["queries"]], compute(Scene()).trace.weights[0, 0, 0], percent)
+
+
+@pytest.mark.parametrize("address", [WORKED_ADDRESS, {"source": "worked-example"}], ids=str)
+def test_the_worked_example(address):
+    page = opened(**address)
+    assert not page.exception and not page.error and not page.warning
+    assert scene_of(page) == WORKED
     table = tables(page)
     scores, masked = table[story.CAPTIONS["scores"]], table[story.CAPTIONS["masked"]]
     assert [row[2].numbers for row in scores.rows[1:]] == [["112"], ["96"]]
@@ -44,8 +56,8 @@ def test_it_opens_on_the_worked_example(address):
 
 
 def test_the_other_word_asks_too():
-    page = opened(query=2)
-    wanted = work_out(compute(Scene()), 0, 1)
+    page = opened(**WORKED_ADDRESS, query=2)
+    wanted = work_out(compute(WORKED), 0, 1)
     agree([row[2].numbers[0] for row in tables(page)[story.CAPTIONS["scores"]].rows[1:]], wanted["scores"])
     assert said(page).startswith("Machines takes ")
 
@@ -128,7 +140,7 @@ def test_ten_thousand_tokens(attention, name):
 
 def test_more_numbers_than_can_be_drawn():
     text = " ".join(f"t{n}" for n in range(10_000))
-    page = opened(text=text, attention="multi-head", heads=16)
+    page = opened(text=text, attention="multi-head", source="random", heads=16)
     assert not page.exception
     assert [error.value for error in page.error] == [story.too_many_weights(16, MAX_TOKENS, MAX_TOKENS, 2**21)]
     assert following(page, "text") == "error"
@@ -137,7 +149,7 @@ def test_more_numbers_than_can_be_drawn():
 
 @pytest.mark.parametrize("attention", ["multi-head", "cross"])
 def test_heads_that_do_not_divide(attention):
-    page = opened(attention=attention, heads=3, embed_dim=16)
+    page = opened(text="Thinking Machines", attention=attention, source="random", heads=3, embed_dim=16)
     assert not page.exception
     assert [error.value for error in page.error] == [story.does_not_divide(16, 3)]
     assert (state(page, "heads"), state(page, "embed_dim"), state(page, "text")) == (3, 16, "Thinking Machines")
@@ -171,13 +183,14 @@ def test_nothing_but_padding():
 @pytest.mark.parametrize("attention", Attention)
 def test_hostile_tokens_stay_text(attention, step):
     page = fresh(text=HOSTILE, context=HOSTILE, attention=attention, source="random", step=step, products="true", every_key="true")
-    for name in ("chain", "vectors"):
+    for name in ("chain", "vectors", "grid"):
         page.session_state[name] = True
     page.run()
     assert not page.exception and not page.error
     assert state(page, "text") == HOSTILE
     tokens = [readable(token) for token in Scene(text=HOSTILE).split("text")]
     assert [chip["label"] for chip in chips(page)["queries"]] == tokens
+    assert (overview(page)["queries"], overview(page)["keys"]) == (tokens, tokens)  # drawn, or set as text: test_overview_browser
     for piece in html(page):
         for tag, given in read(piece).tags:
             assert tag in "div p table caption thead tbody tfoot tr th td span i bdi h1".split()
@@ -199,8 +212,8 @@ def test_the_maps_are_those_of_the_trace(mask, step):
         text="one two three", context="vier fünf", attention=Attention.CROSS, heads=2, mask=mask, source=Source.RANDOM
     )
     made = compute(scene)
-    page = fresh(text=scene.text, context=scene.context, attention="cross", heads=2, mask=mask, step=step, head=2)
-    page.session_state["chain"] = True
+    page = fresh(text=scene.text, context=scene.context, attention="cross", source="random", heads=2, mask=mask, step=step, head=2)
+    page.session_state["chain"] = page.session_state["grid"] = True
     page.run()
     assert not page.exception
 
@@ -210,19 +223,23 @@ def test_the_maps_are_those_of_the_trace(mask, step):
 
     values = made.trace[step][0].numpy()
     np.testing.assert_array_equal(maps(page, "focus")[0], blank(values[1], step))
-    for drawn, head in zip(maps(page, "head-grid"), values, strict=True):
-        np.testing.assert_array_equal(drawn, blank(head, step))
+    for saved, small, head in zip(maps(page, "head-grid"), drawn(page), values, strict=True):
+        np.testing.assert_array_equal(saved, blank(head, step))
+        np.testing.assert_allclose(small, blank(head, step), rtol=0, atol=0.500001 * 10.0 ** -overview(page)["decimals"])
 
 
-def test_the_chain_is_drawn_only_while_it_is_open():
-    assert len(opened().get("plotly_chart")) == 1
-    page = fresh()
-    page.session_state["chain"] = True
-    page.run()
-    [chain] = [one for one in page.get("plotly_chart") if one.key != "focus"]
-    made = compute(Scene())
-    for drawn, step in zip(maps(page, chain.key), QUERY_BY_KEY, strict=True):
-        np.testing.assert_array_equal(drawn, made.trace[step][0, 0].numpy())
+def test_what_is_large_is_drawn_only_while_it_is_open():
+    assert [one.key for one in opened().get("plotly_chart")] == ["focus"]
+    for name, of_trace in (
+        ("chain", lambda trace: [trace[step][0, 0] for step in QUERY_BY_KEY]),
+        ("grid", lambda trace: list(trace.weights[0])),
+    ):
+        page = fresh()
+        page.session_state[name] = True
+        page.run()
+        [figure] = [one for one in page.get("plotly_chart") if one.key != "focus"]
+        for shown, wanted in zip(maps(page, figure.key), of_trace(compute(Scene()).trace), strict=True):
+            np.testing.assert_array_equal(shown, wanted.numpy())
 
 
 @pytest.mark.parametrize("attention", Attention)
@@ -246,10 +263,10 @@ def test_the_vectors_can_be_inspected(attention):
 
 
 def test_tokens_to_pick_carry_the_shares_of_the_query():
-    page = opened(text="one two three", mask="causal", query=2)
+    page = opened(text="one two three", attention="single-head", source="random", mask="causal", query=2)
     given = chips(page)
     weights = work_out(compute(scene_of(page)), 0, 1)["weights"]
-    assert given["query"] == 1 and given["keys"] == []
+    assert given["chosen"] == {"query": 1, "head": 0, "also": []} and given["keys"] == []
     assert [chip["label"] for chip in given["queries"]] == ["one", "two", "three"]
     assert [chip["hidden"] for chip in given["queries"]] == [False, False, True]
     agree([chip["share"] for chip in given["queries"][:2]], weights[:2], percent)
@@ -257,8 +274,9 @@ def test_tokens_to_pick_carry_the_shares_of_the_query():
 
 
 def test_across_two_texts_the_shares_are_those_of_the_keys():
-    page = opened(attention="cross", text="one two", context="drei vier fünf", query=2, head=3)
+    page = opened(attention="cross", source="random", text="one two", context="drei vier fünf", query=2, head=3)
     given = chips(page)
+    assert given["chosen"] == {"query": 1, "head": 2, "also": []}
     assert [chip["label"] for chip in given["queries"]] == ["one", "two"]
     assert [chip["share"] for chip in given["queries"]] == ["", ""]
     agree([chip["share"] for chip in given["keys"]], work_out(compute(scene_of(page)), 2, 1)["weights"], percent)

@@ -11,7 +11,8 @@ from models.recipes import RECIPES
 from models.tokens import SPLITTERS
 from models.trace import QUERY_BY_KEY
 from sections.widgets import DEFAULTS
-from sections.scene import MAX_HEADS, MAX_TOKENS, MAX_WIDTH, Attention, Mask, Scale, Scene, Source
+from sections.limits import MAX_HEADS, MAX_TOKENS, MAX_WIDTH
+from sections.scene import Attention, Mask, Scale, Scene, Source
 from tests.sections.pages import opened, said, scene_of, set_by_hand, state, tables
 
 TEXTS = ["one [PAD] two three [PAD]", "ün 注意 🙂 a<b", "a rose is a rose, $x$"]
@@ -102,7 +103,7 @@ def test_nonsense_in_one_choice_leaves_the_others(name, nonsense):
     given = Scene(
         text=EVERYTHING["text"], attention=Attention.CROSS, source=Source.RANDOM, mask=Mask(needs.get("mask", "none"))
     )
-    wanted = replace(given, **{name: getattr(DEFAULTS, name)}) if name in ("attention", "mask") else given
+    wanted = replace(given, **{name: getattr(DEFAULTS, name)}) if name in ("attention", "mask", "source") else given
     assert scene_of(page) == wanted
 
 
@@ -143,14 +144,14 @@ def test_a_query_beyond_the_text_is_the_nearest_one():
 
 
 def test_a_head_that_is_gone_is_the_nearest_one():
-    page = opened(attention="multi-head", heads=8, head=8)
+    page = opened(attention="multi-head", source="random", heads=8, head=8)
     page.get_by_key("heads").set_value(2).run()
     assert not page.exception
     assert state(page, "head") == 2
 
 
 def test_more_heads_stay_plain_multi_head():
-    page = opened(attention="multi-head", heads=4)
+    page = opened(attention="multi-head", source="random", heads=4)
     page.get_by_key("heads").set_value(8).run()
     assert state(page, "kv_heads") == "all" and scene_of(page).kv_heads is None
     page.get_by_key("kv_heads").set_value("2").run()
@@ -161,7 +162,7 @@ def test_more_heads_stay_plain_multi_head():
 
 
 def test_a_text_the_worked_example_has_no_vectors_for_gets_random_ones():
-    page = opened()
+    page = opened(source="worked-example")
     assert scene_of(page).source is Source.WORKED_EXAMPLE
     page.get_by_key("text").set_value("Thinking Machines think").run()
     assert scene_of(page).source is Source.RANDOM
