@@ -78,4 +78,4 @@ def _chosen(name: str, count: int) -> int:
 
 def _plain(text: str) -> str:
     """What a file says of itself, as text and not as Markdown."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
+    return re.sub(r"([\\`*_{}\[\]<>#!|$~:&])", r"\\\1", text)
