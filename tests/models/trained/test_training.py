@@ -1,0 +1,81 @@
+"""The training loop: the same every time, alone with its generator, and stopped whenever its caller likes."""
+
+from itertools import islice
+from threading import Thread
+
+import pytest
+import torch
+from torch.testing import assert_close
+
+from models.trained.tasks import TASKS
+from models.trained.training import Recipe, empty
+
+TASK = TASKS["reverse"]
+
+
+def after(steps: int) -> dict[str, torch.Tensor]:
+    for progress in islice(TASK.train(), steps + 1):
+        weights = {name: tensor.clone() for name, tensor in progress.model.state_dict().items()}
+    return weights
+
+
+def test_the_same_recipe_gives_the_same_model_whatever_torch_drew_before():
+    one = after(3)
+    torch.manual_seed(5)
+    assert all(torch.equal(one[name], tensor) for name, tensor in after(3).items())
+
+
+def test_training_draws_nothing_from_torch_s_generator():
+    before = torch.get_rng_state()
+    for task in TASKS.values():
+        for variant in task.variants:
+            next(task.train(variant))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_two_trainings_at_once_do_not_disturb_each_other():
+    alone, together = after(5), []
+    threads = [Thread(target=lambda: together.append(after(5))) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for weights in together:
+        assert all(torch.equal(alone[name], tensor) for name, tensor in weights.items())
+
+
+def test_step_0_is_the_untrained_model_and_each_step_changes_it():
+    steps = []
+    for progress in islice(TASK.train(), 3):
+        steps.append((progress.step, progress.model.readout.weight.clone()))
+    assert [step for step, _ in steps] == [0, 1, 2]
+    assert not torch.equal(steps[0][1], steps[1][1])
+
+
+def test_training_ends_after_the_recipe_s_steps():
+    assert [progress.step for progress in TASK.train()][-1] == TASK.variants["trained"].recipe.steps
+
+
+def test_training_works_where_the_caller_switched_gradients_off():
+    with torch.no_grad():
+        first, second = (progress.model.readout.weight.sum().item() for progress in islice(TASK.train(), 2))
+    assert first != second
+
+
+@pytest.mark.parametrize("variant, wanted", [("trained", True), ("free", False)])
+def test_the_free_variant_has_no_penalty(variant, wanted):
+    for task in TASKS.values():
+        assert (task.variants[variant].recipe.penalty > 0) == wanted
+
+
+def test_rate_and_penalty_follow_their_schedules():
+    recipe = Recipe(steps=100, rate=2.0, warm_up=10, hold=0.5, floor=0.1, penalty=3.0)
+    rates = [recipe.rate_at(step) for step in (0, 9, 50, 75, 100)]
+    assert_close(rates, [0.2, 2.0, 2.0, 1.1, 0.2])
+    assert_close([recipe.penalty_at(step) for step in (0, 30, 45, 60, 100)], [0.0, 0.0, 1.5, 3.0, 3.0])
+
+
+def test_an_empty_model_draws_nothing():
+    before = torch.get_rng_state()
+    empty(TASK.variants["trained"].build)
+    assert torch.equal(torch.get_rng_state(), before)
