@@ -15,7 +15,7 @@ from models.trained.record import Places, Run, Watch, guess, numbers
 from models.trained.task import FREE, TRAINED, Outside, Recognised, Task, Variant
 from models.trained.training import Losses, Recipe
 
-_RECIPE = Recipe(steps=1500, rate=5e-3, penalty=0.03)
+_RECIPE = Recipe(steps=800, rate=5e-3, penalty=0.1)
 
 
 class FourHeadsTask(Task):
