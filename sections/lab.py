@@ -10,6 +10,7 @@ from models.twin import Agreement
 from sections import attend, block, crash, in_torch, self_and_cross, shapes, story, trained
 from sections.choices import Look, Places, choose
 from sections.limits import MAX_TOKENS
+from sections.pretrained import page as pretrained
 from sections.scene import Computation, Refused, Scene, Source, agree, compute
 from viz.cells import STYLE
 
@@ -26,7 +27,11 @@ PAGES: dict[str, Page] = {
     "block": block.render,
 }
 """Pages of what the choices make, by their names in the address."""
-BARE: dict[str, Callable[[], None]] = {"trained": trained.render, "crash": crash.render}
+BARE: dict[str, Callable[[], None]] = {
+    "trained": trained.render,
+    "pretrained": pretrained.render,
+    "crash": crash.render,
+}
 """Pages that stand by themselves."""
 
 

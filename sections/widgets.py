@@ -1,5 +1,7 @@
 """The few kinds of widget the pages are made of, each bound to the address under its own name."""
 
+import re
+from collections.abc import Sequence
 from enum import StrEnum
 from math import isinf
 from typing import Any, Literal
@@ -10,6 +12,9 @@ from sections import story
 from sections.scene import Scene
 
 DEFAULTS = Scene()
+
+Head = tuple[int, int]
+"""Layer and head, both counted from 0."""
 
 
 def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> str:
@@ -71,6 +76,29 @@ def line(name: str, label: str = "") -> str:
     """A bound line of text that follows the typing."""
     label = story.LABELS[label or name]
     return st.text_input(label, getattr(DEFAULTS, name), key=name, bind="query-params", live="300ms") or ""
+
+
+def ranked_heads(name: str, heads: Sequence[Head]) -> Head:
+    """A bound choice of a head, the first of them unless another is chosen. Each is (layer, head), counted from 0."""
+    options = [f"{layer + 1}.{head + 1}" for layer, head in heads]
+    if st.session_state.get(name, options[0]) not in options:
+        del st.session_state[name]
+    chosen = st.selectbox(
+        story.LABELS[name], options, key=name, bind="query-params", help=story.HELP.get(name), width=260
+    )
+    return heads[options.index(chosen)]
+
+
+def literal(text: str) -> str:
+    """Text as markdown that shows it as it is, whatever marks are in it."""
+    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
+
+
+def choose(**choices: object) -> None:
+    """Sets bound choices from a callback. One whose widget is not on the page would not reach the address by itself."""
+    undrawn = {name: str(value) for name, value in choices.items() if name not in st.session_state}
+    st.session_state.update(choices)
+    st.query_params.update(undrawn)
 
 
 def select(name: str, options: list[str], **settings: Any) -> str:

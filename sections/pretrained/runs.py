@@ -1,0 +1,91 @@
+"""The pretrained model of this server, loaded once for all, and its latest runs."""
+
+from collections import OrderedDict
+from pathlib import Path
+from threading import Lock
+
+import streamlit as st
+
+from models.masks import causal
+from models.pretrained import model
+from models.pretrained.files import Source
+from models.pretrained.model import Pretrained
+from models.pretrained.pieces import Pieces
+from models.pretrained.transformer import Run
+from sections import story
+from sections.attended import Attended
+from sections.limits import MAX_RUN_BYTES
+from sections.widgets import Head
+from viz.cells import readable
+
+Silenced = frozenset[Head]
+
+
+def load(source: Source) -> Pretrained:
+    """The model of a source. Raises `Unusable` with the reason, every time, until its files are put right."""
+    return _load(str(source.folder), source.published)
+
+
+@st.cache_resource(max_entries=1, show_spinner=False)
+def _load(folder: str, published: bool) -> Pretrained:
+    return model.load(Source(Path(folder), published))
+
+
+class Runs:
+    """The latest runs of one model, as fit into `MAX_RUN_BYTES`. One is worked out at a time, for all."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[tuple, tuple[Run, int]] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, pretrained: Pretrained, pieces: Pieces, silenced: Silenced = frozenset()) -> Run:
+        """The run of a text, with some heads silenced: a kept one, or a new one in place of the longest unasked for."""
+        key = (pretrained, pieces.ids, silenced)
+        with self._lock:
+            if key not in self._kept:
+                run = pretrained.run(pieces, silenced=silenced)
+                self._kept[key] = (run, _bytes(run))
+            self._kept.move_to_end(key)
+            while len(self._kept) > 1 and self.bytes > MAX_RUN_BYTES:
+                self._kept.popitem(last=False)
+            return self._kept[key][0]
+
+    @property
+    def bytes(self) -> int:
+        """What the kept runs take."""
+        return sum(size for _, size in self._kept.values())
+
+
+@st.cache_resource(show_spinner=False)
+def runs() -> Runs:
+    """Those of this server."""
+    return Runs()
+
+
+def run(pretrained: Pretrained, pieces: Pieces, silenced: Silenced = frozenset()) -> Run:
+    """The run of a text, shared by all who ask for the same."""
+    return runs().of(pretrained, pieces, silenced)
+
+
+def attended(pretrained: Pretrained, pieces: Pieces, run: Run, layer: int) -> Attended:
+    """A layer of a run, counted from 0, for the views of every layer."""
+    trace, made = run.traces[layer], pretrained.architecture
+    tokens = tuple(map(readable, pieces.pieces))
+    return Attended(
+        queries=tokens,
+        keys=tokens,
+        inputs={"query": (trace.before if made.block.norm == "post" else trace.normalised)[0]},
+        visible=causal(len(pieces), len(pieces)) if made.causal else None,
+        layer=pretrained.model.blocks[layer].attention,
+        trace=trace.attention,
+        origin=story.HINTS["trained"],
+        about={"model": pretrained.name, "layer": layer + 1, "text": pieces.text},
+    )
+
+
+def _bytes(run: Run) -> int:
+    """Every array once, though one may stand in several places."""
+    found = {}
+    for trace in run.traces:
+        trace.map(lambda array: found.setdefault(array.data_ptr(), array.nbytes))
+    return sum(found.values())

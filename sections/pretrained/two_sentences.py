@@ -1,0 +1,119 @@
+"""A second sentence beside the first: which heads look elsewhere when a word changes."""
+
+from collections.abc import Iterator, Sequence
+from html import escape
+
+import streamlit as st
+
+from models.pretrained.compare import Difference, Pair, align, compare
+from models.pretrained.find_heads import ranked
+from models.pretrained.model import Pretrained
+from models.pretrained.pieces import Pieces
+from models.pretrained.transformer import Run
+from models.pretrained.words import replaced, typed
+from sections import story
+from sections.choices import Look
+from sections.pretrained import beside, runs, scores
+from sections.pretrained.beside import Side
+from sections.pretrained.typed import read_or_say
+from sections.widgets import choose, ranked_heads
+from viz import cells
+from viz.numbers import percent
+
+
+def render(pretrained: Pretrained, pieces: Pieces, run: Run, look: Look) -> None:
+    """The second sentence, how the two go together, the head that changed most in both, and every head's change."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        with st.container(width="stretch"):
+            other = read_or_say(pretrained, "real_other")
+        if other is not None:
+            _change(other)
+    if other is None:
+        return
+    other_run = runs.run(pretrained, other)
+    difference = compare(run.weights, other_run.weights, align(pieces.pieces, other.pieces))
+    st.html(_aligned(pieces.pieces, other.pieces, difference.pairs))
+    if not difference.pairs:
+        st.info(story.HINTS["no pairs"])
+        return
+    layer, head = ranked_heads("moved_head", [one[:2] for one in ranked(difference.distance)])
+    st.html(f'<p class="say">{_most(difference, layer, head, pieces)}</p>')
+    before, after = difference.pairs[_place(difference, layer, head)]
+    beside.render(
+        [
+            Side(runs.attended(pretrained, pieces, run, layer), story.SIDES["first"], before),
+            Side(runs.attended(pretrained, other, other_run, layer), story.SIDES["second"], after),
+        ],
+        head,
+        look,
+    )
+    st.markdown(f"##### {story.HEADINGS['every change']}")
+    st.caption(story.HINTS["every change"])
+    scores.render(
+        difference.distance,
+        story.HEADINGS["every change"],
+        percent,
+        chosen=[(layer, head)],
+        pick=lambda one: choose(moved_head=scores.name(one)),
+    )
+
+
+def _change(other: Pieces) -> None:
+    """Any word of the second sentence, deleted or replaced at a click."""
+    words = list(typed(other))
+
+    def apply() -> None:
+        word = st.session_state.word
+        st.session_state.word = None
+        choose(real_other=replaced(other, words[word], st.session_state.get("instead") or ""))
+
+    with st.popover(story.LABELS["change a word"], icon=":material/edit:"):
+        st.text_input(story.LABELS["instead"], key="instead", help=story.HELP["instead"], live="300ms")
+        st.pills(
+            story.LABELS["word"],
+            list(range(len(words))),
+            format_func=lambda place: cells.readable(other.words[words[place]]),
+            key="word",
+            on_change=apply,
+        )
+
+
+def _most(difference: Difference, layer: int, head: int, pieces: Pieces) -> str:
+    place = _place(difference, layer, head)
+    return story.moved_most(
+        story.head_name(layer, head),
+        cells.token(cells.readable(pieces.pieces[difference.pairs[place][0]]), "query"),
+        escape(percent(difference.moved[layer, head, place].item())),
+        escape(percent(difference.distance[layer, head].item())),
+    )
+
+
+def _place(difference: Difference, layer: int, head: int) -> int:
+    """The pair whose row moved most."""
+    return int(difference.moved[layer, head].argmax())
+
+
+def _aligned(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> str:
+    """Both texts, a column for each pair; what differs is framed. HTML."""
+    columns = list(_columns(first, second, pairs))
+    rows = [
+        [story.SIDES[name], *(_shown(column[side], column[0] != column[1]) for column in columns)]
+        for side, name in enumerate(("first", "second"))
+    ]
+    return cells.table([], rows, caption=story.CAPTIONS["aligned"])
+
+
+def _columns(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> Iterator[tuple[str, str]]:
+    """Partners side by side; what has none stands alone, where it comes."""
+    done = (0, 0)
+    for pair in [*pairs, (len(first), len(second))]:
+        yield from ((token, "") for token in first[done[0] : pair[0]])
+        yield from (("", token) for token in second[done[1] : pair[1]])
+        if pair[0] < len(first):
+            yield first[pair[0]], second[pair[1]]
+        done = (pair[0] + 1, pair[1] + 1)
+
+
+def _shown(piece: str, differs: bool) -> str:
+    token = cells.token(cells.readable(piece)) if piece else ""
+    return f'<span class="changed"><span class="guess">{token}</span></span>' if differs and piece else token
