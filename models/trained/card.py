@@ -82,7 +82,7 @@ def _bytes(path: Path) -> bytes:
         raise BadWeights(f"{path.name} should be a weight file; it cannot be read: {error.strerror}. {_AGAIN}") from error
     if not data:
         raise BadWeights(f"{path.name} should have 1 to {MOST_BYTES:,} bytes; got {size:,}. {_AGAIN}")
-    if data.startswith((b"PK", b"\x80")):
+    if data.startswith((b"PK", b"\x80")) and data[8:9] != b"{":  # safetensors begin with a length that may be \x80, too
         raise BadWeights(
             f"{path.name} should be a safetensors file of plain numbers; got a pickled one, which could run code "
             f"and is not opened. {_AGAIN}"

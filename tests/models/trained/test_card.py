@@ -85,6 +85,15 @@ def test_anything_else_is_refused(path, data):
     refused(path, "x.safetensors should be a whole safetensors file; it is damaged: ")
 
 
+def test_a_header_whose_length_begins_like_a_pickle_is_read(path):
+    for extra in range(256):
+        card.save(path, MODEL, replace(CARD, command="x" * extra))
+        if path.read_bytes().startswith(b"\x80"):
+            break
+    assert path.read_bytes().startswith(b"\x80")
+    assert load(path)[1].command == "x" * extra
+
+
 class Bomb:
     def __reduce__(self):
         return pytest.fail, ("a pickle was opened",)
