@@ -50,7 +50,7 @@ def render(
         overview.render(made, look, step, layers or [made.trace], layer)
     walk = walk_through.frame(made, right)
     with top:
-        _ask(made, look, head, walk, follow, first.query)
+        ask(made, look, head, walk, follow, first.query)
     if isinstance(made, Computation):
         scaling.render(made, look, head)
     chain.render(made, look, head)
@@ -60,8 +60,13 @@ def render(
 
 
 @st.fragment
-def _ask(
-    made: Attended, look: Look, head: int, walk: walk_through.Frame, follow: Callable[[int], object], first: int
+def ask(
+    made: Attended,
+    look: Look,
+    head: int,
+    walk: walk_through.Frame,
+    follow: Callable[[int], object] = lambda query: None,
+    first: int = FIRST.query,
 ) -> None:
     """The query, and what follows it."""
     with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -7,7 +7,7 @@ import streamlit as st
 
 from models.recipes import RECIPES
 from models.twin import Agreement
-from sections import attend, block, crash, in_torch, self_and_cross, shapes, story, trained
+from sections import attend, block, brought, crash, in_torch, self_and_cross, shapes, story, trained
 from sections.choices import Look, Places, choose
 from sections.limits import MAX_TOKENS
 from sections.pretrained import page as pretrained
@@ -30,6 +30,7 @@ PAGES: dict[str, Page] = {
 BARE: dict[str, Callable[[], None]] = {
     "trained": trained.render,
     "pretrained": pretrained.render,
+    "brought": brought.render,
     "crash": crash.render,
 }
 """Pages that stand by themselves."""

@@ -2,10 +2,8 @@
 
 import re
 from collections.abc import Sequence
-from hashlib import blake2b
-from pathlib import Path
 
-import pyarrow
+import numpy as np
 import streamlit as st
 import torch
 from torch import Tensor
@@ -13,19 +11,16 @@ from torch import Tensor
 from models import summaries
 from models.tokens import is_special
 from models.trace import AttentionTrace, Step
-from sections import story
+from sections import canvas, story
 from sections.attended import Attended
 from sections.choices import Look
 from sections.pictures import hidden
-from viz.codes import encode
-from viz.colours import DIVERGING, HEADS, SEQUENTIAL, css_role, css_shades
 
-_FILES = Path(__file__).parents[1] / "viz" / "overview"
 _overview = st.components.v2.component(
     "overview",
-    html=(_FILES / "overview.html").read_text(),
-    css=(_FILES / "overview.css").read_text(),
-    js="\n".join((_FILES / name).read_text() for name in ("codes.js", "layout.js", "paint.js", "overview.js")),
+    html=canvas.script("overview/overview.html"),
+    css=canvas.script("overview/overview.css"),
+    js=canvas.script(*(f"overview/{name}.js" for name in ("codes", "layout", "paint", "overview"))),
 )
 
 MOST_LINES = 2**20
@@ -36,41 +31,53 @@ Traces = Sequence[AttentionTrace[Tensor]]
 
 def render(made: Attended, look: Look, step: Step, layers: Traces, layer: int) -> None:
     """Every head of every layer, for one step; `layer`, counted from 0, is the one `made` shows."""
-    _overview(key="overview", data=_data(made, look, step, layers, layer), on_pick_change=_choose)
+    values, names = _maps(made, look, step, layers)
+    each = look.together == "each"
+    show(
+        sheet(values.numpy(), _away(made, look, step), names, made.queries, made.keys, step)
+        | {
+            "by_row": look.shade == "row",
+            "layers": len(layers),
+            "layer": layer,
+            "summary": not each,
+            "first": layer * made.num_heads if each else 0,
+            "heads_per_layer": len(names) // len(layers),
+        }
+    )
     for remark in _remarks(made, look, step):
         st.caption(remark)
 
 
-def _data(made: Attended, look: Look, step: Step, layers: Traces, layer: int) -> dict:
-    """What the component draws. Nothing in it depends on the chosen query or head, so choosing sends nothing."""
-    values, names = _maps(made, look, step, layers)
-    signed = step is not Step.WEIGHTS
-    away = _away(made, look, step)
-    packed = encode(values.numpy(), away, signed=signed)
-    finite = values[values.isfinite()].abs()
-    return {
-        "codes": pyarrow.table({"codes": pyarrow.array(memoryview(packed.packed), pyarrow.uint8())}),
-        "id": blake2b(packed.packed, digest_size=8).hexdigest(),
-        "zero": packed.zero,
-        "decimals": packed.decimals,
-        "shape": list(values.shape),
-        "limit": (float(finite.max()) if len(finite) else 1.0) or 1.0 if signed else 1.0,
-        "signed": signed,
-        "by_row": look.shade == "row",
-        "lines": len(made.queries) * len(made.keys) <= MOST_LINES,
-        "layers": len(layers),
-        "layer": layer,
-        "summary": look.together != "each",
-        "first": layer * made.num_heads if look.together == "each" else 0,
-        "heads_per_layer": len(names) // len(layers),
-        "names": names,
-        "labels": [".".join(re.findall(r"\d+", name)) for name in names],
-        "queries": list(made.queries),
-        "keys": list(made.keys),
+def show(data: dict, key: str = "overview") -> None:
+    """A sheet of maps on the page."""
+    _overview(key=key, data=data, on_pick_change=lambda: _choose(st.session_state[key].pick))
+
+
+def sheet(
+    values: np.ndarray,
+    away: np.ndarray | None,
+    names: Sequence[str],
+    queries: Sequence[str],
+    keys: Sequence[str],
+    step: Step = Step.WEIGHTS,
+) -> dict:
+    """What the component draws of `map query key` numbers. `away`: True for a cell drawn as hidden; broadcasts.
+
+    Nothing in it depends on the chosen query or head, so choosing sends nothing.
+    """
+    return canvas.maps(values, away, signed=step is not Step.WEIGHTS) | {
+        "by_row": False,
+        "lines": len(queries) * len(keys) <= MOST_LINES,
+        "layers": 1,
+        "layer": 0,
+        "summary": False,
+        "first": 0,
+        "heads_per_layer": len(names),
+        "names": list(names),
+        "labels": [".".join(re.findall(r"\d+", name)) or name for name in names],
+        "queries": list(queries),
+        "keys": list(keys),
         "step": str(step),
-        "scale": css_shades(DIVERGING if signed else SEQUENTIAL),
-        "heads": css_shades(HEADS),
-        "roles": {role: css_role(role) for role in ("query", "key")},
         "words": story.overview(step),
     }
 
@@ -115,8 +122,7 @@ def _remarks(made: Attended, look: Look, step: Step) -> list[str]:
     return said
 
 
-def _choose() -> None:
-    pick = st.session_state.overview.pick
+def _choose(pick: dict) -> None:
     st.session_state.query, st.session_state.head = int(pick["query"]) + 1, int(pick["head"]) + 1
     if pick["layer"] is not None:
         st.session_state.layer = int(pick["layer"]) + 1

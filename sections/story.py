@@ -32,6 +32,7 @@ PAGES = {
     "block": "Transformer block",
     "shapes": "Shapes",
     "torch": "In torch",
+    "brought": "Your own",
     "crash": "Why it crashed",
 }
 """Every page by its name in the address, in the order of the navigation."""
@@ -159,6 +160,20 @@ TASKS = {
     ),
 }
 
+BROUGHT = {
+    "intro": "A file of attention weights from any model, drawn by the same views. It stays in this session and nowhere else.",
+    "file": "Weights as .npz, .safetensors or .json",
+    "format": "It holds `weights`: (heads, queries, keys) or (layers, heads, queries, keys); and if you have them `tokens`, or "
+    "`queries` and `keys`, and `q`, `k` and `v` with the same leading axes. In .safetensors the tokens are JSON text in the "
+    "metadata.",
+    "weights alone": "The file has weights alone, or v is not as wide as q and k. With all three, the arithmetic of every "
+    "query stands here.",
+    "far": "Worked out again below from the file’s q, k and v, divided by √{width}; keys with a weight of exactly 0 are taken "
+    "for hidden. The weights that come out are at most {far:.1e} from those in the file; if that is much, the model scales "
+    "or biases its scores in another way.",
+    "origin": "As it stands in the file.",
+}
+
 QUESTIONS = {
     "previous": "the one before:",
     "next": "the one after:",
@@ -185,7 +200,7 @@ VARIANTS = {
     "random": "The same architecture before its first step of training: the arithmetic is real, the pattern means nothing.",
 }
 
-GLASS_INDUCTION = "W_Q, W_K and W_V set by hand; it only looks, and says nothing."
+GLASS_INDUCTION = "looks, says nothing"
 
 OUTSIDE = {
     "empty": "Nothing to work on yet: type a text, or pick an example.",
@@ -215,11 +230,6 @@ FILM = {
 def nearest(text: str) -> str:
     """On the button that takes the nearest text the model can do."""
     return f"Use the nearest it can do: {text}"
-
-
-def said(tokens: list[str]) -> str:
-    """What a model answered, under its name; shown as literal text."""
-    return "It says: " + " ".join(f"`{token}`" for token in tokens)
 
 
 def film_answer(token: str, probability: str) -> str:
@@ -635,6 +645,7 @@ HINTS = {
     "nothing silenced": "No head is silenced: choose some above, or click cells of the table below.",
     "later heads": "The share of each head’s weight that went elsewhere. Heads up to the first silenced layer do not change. "
     "Click a head to silence it, or to let it speak again.",
+    "other length": "A model that writes more or fewer words has no map of this shape, and is left out below.",
     "no pieces": "Nothing may follow here; take one back.",
     "trained": "what the layer is given, worked out from the text by the layers below",
     "film": "The same model at twelve moments of its training, on your text. Neither head is of use without the other, so both "

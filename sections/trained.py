@@ -16,13 +16,12 @@ from models.trained.induction import FRAMES, Frame
 from models.trained.record import Guess, Places, Prediction, Run, Seen
 from models.trained.task import TRAINED, Outside, Recognised, Task
 from models.trained.tasks import TASKS
-from sections import attend, film, story
+from sections import attend, film, overview, story
 from sections.attended import Attended
-from sections.choices import Look, choose_look
+from sections.choices import choose_look
 from sections.limits import MAX_SECONDS, MAX_TRAININGS
-from sections.pictures import show
 from sections.widgets import one_of
-from viz import cells, heatmaps
+from viz import cells
 from viz.numbers import percent
 
 RANDOM = "random"
@@ -64,7 +63,7 @@ def render() -> None:
             changed.html(_knocked_out(task, variant, text, run, seen, knock, head, query))
 
     attend.render(attended, look, follow=follow)
-    _side_by_side(task, text, seen.name, look)
+    _side_by_side(task, text, seen.name, int(st.session_state.get("head", 1)) - 1)
     if task.name == "induction":
         _film(text)
 
@@ -222,30 +221,36 @@ def _knocked_out(
 # ---- side by side ----
 
 
-def _side_by_side(task: Task, text: str, layer: str, look: Look) -> None:
-    """The same text in the same layer with other weights: untrained, trained, trained otherwise, set by hand."""
-    section = st.expander(story.HEADINGS["side by side"], expanded=True, key="sides", on_change="rerun")
-    if not section.open:
-        return
-    sides = list(_sides(task, text, layer))
-    with section:
-        for (name, seen, says), column in zip(sides, st.columns(len(sides), gap="medium"), strict=True):
-            with column:
-                st.markdown(f"**{story.WEIGHTS_OF[name]}**  \n{says}")
-                hidden = None if seen.visible is None else (~seen.visible).numpy()
-                queries, keys = ([_label(token) for token in labels] for labels in (seen.queries, seen.keys))
-                figure = heatmaps.focus(seen.trace.weights[0, 0].numpy(), queries, keys, signed=False, hidden=hidden)
-                show(figure, f"side-{name}", look, alt=story.alt("focus", "weights", 1))
+def _side_by_side(task: Task, text: str, layer: str, head: int) -> None:
+    """One head on the same text with other weights: untrained, trained, trained otherwise, set by hand."""
+    st.markdown(f"##### {story.HEADINGS['side by side']}")
+    seen = _same(_run(task.name, TRAINED, text), layer)
+    sides = {name: (one, says) for name, one, says in _sides(task, text, layer)}
+    st.caption("  \n".join(f"{story.WEIGHTS_OF[name]}: {says}" for name, (_, says) in sides.items()))
+    alike = {name: one for name, (one, _) in sides.items() if one.trace.weights.shape[2:] == seen.trace.weights.shape[2:]}
+    if len(alike) < len(sides):
+        st.caption(story.HINTS["other length"])
+    maps = torch.stack([one.trace.weights[0, min(head, one.layer.config.num_heads - 1)] for one in alike.values()])
+    hidden = [torch.zeros_like(maps[0]).bool() if one.visible is None else ~one.visible for one in alike.values()]
+    names = [story.WEIGHTS_OF[name] for name in alike]
+    queries, keys = ([_label(token) for token in labels] for labels in (seen.queries, seen.keys))
+    summed_up = {"summary": True, "lines": False}  # not heads of one layer: choosing one chooses nothing
+    overview.show(overview.sheet(maps.numpy(), torch.stack(hidden).numpy(), names, queries, keys) | summed_up, key="sides")
 
 
 def _sides(task: Task, text: str, layer: str) -> Iterator[tuple[str, Seen, str]]:
+    """Each model by its name, its layer, and what it says."""
     for variant in (RANDOM, *task.variants):
         run = _run(task.name, variant, text)
-        seen = next((one for one in run.seen if one.name == layer), run.seen[-1])
-        answer = [_label(one.token) for predictions in _answers(task, run).values() for one in predictions]
-        yield variant, seen, story.said(answer)
+        answer = (f"`{_label(one.token)}`" for group in _answers(task, run).values() for one in group)
+        yield variant, _same(run, layer), " ".join(answer)
     if task.name == "induction":
         yield "glass", _glass_induction(task.recognise(text).tokens, layer), story.GLASS_INDUCTION
+
+
+def _same(run: Run, layer: str) -> Seen:
+    """The layer of that name, or the last one of a model that has none."""
+    return next((seen for seen in run.seen if seen.name == layer), run.seen[-1])
 
 
 def _glass_induction(tokens: tuple[str, ...], layer: str) -> Seen:

@@ -80,8 +80,10 @@ def remark(made: Attended, step: Step) -> str:
     """What a step is for, or what is special about it here."""
     if step is Step.MASKED and made.visible is None:
         return story.NO_MASK
+    if step in made.remarks:
+        return made.remarks[step]
     if step is Step.Q and not made.layer.config.projections:
         return story.NO_PROJECTION
     if step is Step.OUTPUT and not made.layer.config.output_projection:
         return story.NO_OUTPUT_PROJECTION
-    return made.remarks.get(step, story.STEPS[step].sentence)
+    return story.STEPS[step].sentence

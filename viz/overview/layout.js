@@ -1,5 +1,5 @@
 // Where everything stands, in CSS pixels. Nothing here draws.
-const GAP = 14, NAME = 18, LABEL = 92, MOST_CELL = 44, LEAST_LABELLED = 11, LINES_WIDTH = 330, MOST_LINES_WIDTH = 520, EDGE = 4, FONT = 12
+const GAP = 14, NAME = 18, LABEL = 92, LEAST_LABEL = 32, MOST_CELL = 44, LEAST_LABELLED = 11, LINES_WIDTH = 330, MOST_LINES_WIDTH = 520, EDGE = 4, FONT = 12
 
 // As many maps side by side as make the cells largest; stacked layers keep a row each.
 function arrangeMaps(width, active, numbers, layers, widest) {
@@ -42,7 +42,7 @@ function cellAt(layout, numbers, count, x, y) {
 function arrangeLines(width, numbers, widest) {
   const most = Math.max(numbers.queries, numbers.keys)
   const row = Math.min(Math.max(300 / most, Math.min(9, 600 / most)), 24)
-  const left = Math.min(widest.query, LABEL) + 10, right = Math.min(widest.key, LABEL) + 10
+  const [left, right] = [widest.query, widest.key].map((wide) => Math.min(Math.max(wide, LEAST_LABEL), LABEL) + 10)
   const y = (count) => (index) => (most - count) * row * 0.5 + (index + 0.5) * row + NAME
   return { width, height: most * row + NAME, row, left, right: width - right, query: y(numbers.queries), key: y(numbers.keys) }
 }
