@@ -640,11 +640,11 @@ HINTS = {
     "computes this; to walk through the numbers, switch merging off under “More”.",
     "every score": "Click a column’s name to sort by it; tick a row to open that head.",
     "every change": "Half the sum of all differences between two rows, averaged over the pieces that have a partner: 0 % is the same, "
-    "100 % nothing in common. Click a head to see it above.",
+    "100 % nothing in common. Shaded up to the largest. Click a head to see it above.",
     "no pairs": "The two texts have no piece in common, so nothing can be compared.",
     "nothing silenced": "No head is silenced: choose some above, or click cells of the table below.",
     "later heads": "The share of each head’s weight that went elsewhere. Heads up to the first silenced layer do not change. "
-    "Click a head to silence it, or to let it speak again.",
+    "Shaded up to the largest. Click a head to silence it, or to let it speak again.",
     "other length": "A model that writes more or fewer words has no map of this shape, and is left out below.",
     "no pieces": "Nothing may follow here; take one back.",
     "trained": "what the layer is given, worked out from the text by the layers below",

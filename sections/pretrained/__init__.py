@@ -1,9 +1,9 @@
-"""The page of the pretrained model.
+"""The page of the pretrained model: page.py draws it, and the other files are
 
-    page.py                             the text, the choice of a tool, and looking: the views of every other page
-    find_heads  two_sentences           the other tools, a file each
-    knock_out  readings
     model_files  typed                  what must be there first: a model, and a text it can read
-    runs                                the model loaded once for all visitors, and its latest runs
+    runs                                the model, loaded once for all visitors, and its latest runs
+    looking                             the tools, a file each
+    find_heads  two_sentences
+    knock_out  readings
     scores  beside                      what tools share: a number for every head, and a head in two runs
 """

@@ -1,6 +1,7 @@
 """One head in two runs, side by side."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import streamlit as st
 
@@ -11,11 +12,12 @@ from sections.choices import Look
 from sections.pictures import show
 
 
-class Side:
+class Side(NamedTuple):
     """A layer of one run. title: what it is of, as markdown; query: the one whose shares are said, counted from 0."""
 
-    def __init__(self, made: Attended, title: str, query: int) -> None:
-        self.made, self.title, self.query = made, title, query
+    made: Attended
+    title: str
+    query: int
 
 
 def render(sides: Sequence[Side], head: int, look: Look) -> None:

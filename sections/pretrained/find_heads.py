@@ -9,23 +9,22 @@ from torch import Tensor
 
 from models.pretrained.find_heads import Pattern, find_heads, ranked, score
 from models.pretrained.model import Pretrained
-from models.pretrained.pieces import Pieces
 from models.pretrained.sentences import SENTENCES
-from models.pretrained.transformer import Run
 from sections import story
 from sections.pretrained import scores
+from sections.pretrained.runs import Ran
 from sections.widgets import Head, choose, one_of
 from viz.numbers import percent, short
 
 BEST = 5
 
 
-def render(pretrained: Pretrained, pieces: Pieces, run: Run) -> None:
+def render(ran: Ran) -> None:
     """A pattern, the heads that follow it most, and every head's number; a click on any of them opens that head."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         pattern = Pattern(one_of("pattern", Pattern, default=Pattern.PREVIOUS))
         over = one_of("over", ["typed", "bundled"], default="typed")
-    found = _found(pretrained, pieces, run) if over == "typed" else _over_bundled(pretrained)
+    found = _found(ran) if over == "typed" else _over_bundled(ran.pretrained)
     st.caption(f"{story.PATTERNS[pattern]} {story.OVER[over].format(count=len(SENTENCES))}")
     _best(pattern, found[pattern])
     label = story.CAPTIONS["heads found"].format(pattern=pattern)
@@ -68,7 +67,7 @@ def _table(pattern: Pattern, found: dict[Pattern, Tensor]) -> None:
     columns = {story.COLUMNS["head"]: [story.head_name(*head) for head in heads]}
     columns |= {str(one): [found[one][head].item() for head in heads] for one in Pattern}
     share = st.column_config.ProgressColumn(format="percent", min_value=0, max_value=1)
-    plain = st.column_config.NumberColumn(format="%.2f")
+    plain = st.column_config.NumberColumn(format="%.3f")
     st.dataframe(
         pyarrow.table(columns),
         key="scores_table",
@@ -81,8 +80,8 @@ def _table(pattern: Pattern, found: dict[Pattern, Tensor]) -> None:
     st.caption(story.HINTS["every score"])
 
 
-def _found(pretrained: Pretrained, pieces: Pieces, run: Run) -> dict[Pattern, Tensor]:
-    return score(run.weights, pieces, causal=pretrained.architecture.causal)
+def _found(ran: Ran) -> dict[Pattern, Tensor]:
+    return score(ran.run.weights, ran.pieces, causal=ran.pretrained.architecture.causal)
 
 
 @st.cache_resource(max_entries=1, show_spinner=False, hash_funcs={Pretrained: id})

@@ -3,35 +3,32 @@
 import streamlit as st
 from torch import Tensor
 
-from models.pretrained.model import Pretrained
 from models.pretrained.norms import head_norms
-from models.pretrained.pieces import Pieces
 from models.pretrained.rollout import rollout
-from models.pretrained.transformer import Run
 from sections import story
-from sections.attend import First
+from sections.attend import First, ask_query
 from sections.attended import Attended
 from sections.choices import Look
 from sections.pictures import show
-from sections.pretrained import runs
+from sections.pretrained.runs import Ran
 from sections.widgets import whole_number
 from viz import cells, heatmaps
 from viz.numbers import short
 
 
-def render(pretrained: Pretrained, pieces: Pieces, run: Run, layer: int, look: Look, first: First) -> None:
+def render(ran: Ran, layer: int, look: Look, first: First) -> None:
     """The three maps, each with what it claims, and one query's row in all of them."""
-    made = runs.attended(pretrained, pieces, run, layer)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        head = whole_number("head", 1, made.num_heads, width=130, default=first.head) - 1
-        query = whole_number("query", 1, len(made.queries), width=150, default=first.query) - 1
+    made = ran.attended(layer)
     st.warning(story.NO_EXPLANATION)
+    head = whole_number("head", 1, made.num_heads, width=130, default=first.head) - 1
+    query = ask_query(made, head, first.query)
     read = {
         "weights": made.trace.weights[0, head],
         "norms": head_norms(made.layer, made.trace)[0, head],
-        "rollout": rollout(run.weights[: layer + 1])[layer],
+        "rollout": rollout(ran.run.weights[: layer + 1])[layer],
     }
-    for (name, values), column in zip(read.items(), st.columns(len(read), gap="medium"), strict=True):
+    columns = st.columns(len(read), gap="medium", vertical_alignment="bottom")
+    for (name, values), column in zip(read.items(), columns, strict=True):
         with column:
             title = story.READINGS[name].title.format(layer=layer + 1, head=head + 1)
             st.markdown(f"**{title}**  \n:small[{story.READINGS[name].says}]")
@@ -57,10 +54,17 @@ def _row(made: Attended, query: int, read: dict[str, Tensor]) -> str:
         [
             cells.token(key, "key"),
             cells.weight(read["weights"][query, place].item()),
-            f"{cells.bar(read['norms'][query, place].item() / top)} {short(read['norms'][query, place].item())}",
+            cells.bar(read["norms"][query, place].item() / top),
+            short(read["norms"][query, place].item()),
             cells.weight(read["rollout"][query, place].item()),
         ]
         for place, key in enumerate(made.keys)
     ]
-    head = [cells.token(made.queries[query], "query"), *(story.COLUMNS[name] for name in read)]
+    head = [
+        cells.token(made.queries[query], "query"),
+        story.COLUMNS["weights"],
+        story.COLUMNS["norms"],
+        "",
+        story.COLUMNS["rollout"],
+    ]
     return cells.table(head, rows, caption=story.CAPTIONS["readings"])

@@ -1,6 +1,7 @@
 """The pretrained model of this server, loaded once for all, and its latest runs."""
 
 from collections import OrderedDict
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
 
@@ -62,25 +63,41 @@ def runs() -> Runs:
     return Runs()
 
 
-def run(pretrained: Pretrained, pieces: Pieces, silenced: Silenced = frozenset()) -> Run:
-    """The run of a text, shared by all who ask for the same."""
-    return runs().of(pretrained, pieces, silenced)
+@dataclass(frozen=True)
+class Ran:
+    """What every tool works on: a text, and all that the model made of it."""
+
+    pretrained: Pretrained
+    pieces: Pieces
+    run: Run
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """The pieces, as one can see them."""
+        return tuple(map(readable, self.pieces.pieces))
+
+    def without(self, silenced: Silenced) -> "Ran":
+        """The same text with some heads silenced."""
+        return replace(self, run=runs().of(self.pretrained, self.pieces, silenced))
+
+    def attended(self, layer: int) -> Attended:
+        """One layer, counted from 0, for the views of every layer."""
+        trace, made = self.run.traces[layer], self.pretrained.architecture
+        return Attended(
+            queries=self.tokens,
+            keys=self.tokens,
+            inputs={"query": (trace.before if made.block.norm == "post" else trace.normalised)[0]},
+            visible=causal(len(self.pieces), len(self.pieces)) if made.causal else None,
+            layer=self.pretrained.model.blocks[layer].attention,
+            trace=trace.attention,
+            origin=story.HINTS["trained"],
+            about={"model": self.pretrained.name, "layer": layer + 1, "text": self.pieces.text},
+        )
 
 
-def attended(pretrained: Pretrained, pieces: Pieces, run: Run, layer: int) -> Attended:
-    """A layer of a run, counted from 0, for the views of every layer."""
-    trace, made = run.traces[layer], pretrained.architecture
-    tokens = tuple(map(readable, pieces.pieces))
-    return Attended(
-        queries=tokens,
-        keys=tokens,
-        inputs={"query": (trace.before if made.block.norm == "post" else trace.normalised)[0]},
-        visible=causal(len(pieces), len(pieces)) if made.causal else None,
-        layer=pretrained.model.blocks[layer].attention,
-        trace=trace.attention,
-        origin=story.HINTS["trained"],
-        about={"model": pretrained.name, "layer": layer + 1, "text": pieces.text},
-    )
+def run(pretrained: Pretrained, pieces: Pieces) -> Ran:
+    """A text and its run, shared by all who ask for the same."""
+    return Ran(pretrained, pieces, runs().of(pretrained, pieces))
 
 
 def _bytes(run: Run) -> int:

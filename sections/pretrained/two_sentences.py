@@ -7,42 +7,42 @@ import streamlit as st
 
 from models.pretrained.compare import Difference, Pair, align, compare
 from models.pretrained.find_heads import ranked
-from models.pretrained.model import Pretrained
 from models.pretrained.pieces import Pieces
-from models.pretrained.transformer import Run
 from models.pretrained.words import replaced, typed
 from sections import story
 from sections.choices import Look
 from sections.pretrained import beside, runs, scores
 from sections.pretrained.beside import Side
+from sections.pretrained.runs import Ran
 from sections.pretrained.typed import read_or_say
 from sections.widgets import choose, ranked_heads
 from viz import cells
 from viz.numbers import percent
 
 
-def render(pretrained: Pretrained, pieces: Pieces, run: Run, look: Look) -> None:
+def render(ran: Ran, look: Look) -> None:
     """The second sentence, how the two go together, the head that changed most in both, and every head's change."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        with st.container(width="stretch"):
-            other = read_or_say(pretrained, "real_other")
-        if other is not None:
-            _change(other)
-    if other is None:
+    text, change = st.columns([6, 1], vertical_alignment="bottom")
+    with text:
+        pieces = read_or_say(ran.pretrained, "real_other")
+    if pieces is None:
         return
-    other_run = runs.run(pretrained, other)
-    difference = compare(run.weights, other_run.weights, align(pieces.pieces, other.pieces))
-    st.html(_aligned(pieces.pieces, other.pieces, difference.pairs))
-    if not difference.pairs:
+    with change:
+        _change(pieces)
+    other = runs.run(ran.pretrained, pieces)
+    pairs = align(ran.pieces.pieces, other.pieces.pieces)
+    difference = compare(ran.run.weights, other.run.weights, pairs)
+    st.html(_aligned(ran.tokens, other.tokens, pairs))
+    if not pairs:
         st.info(story.HINTS["no pairs"])
         return
     layer, head = ranked_heads("moved_head", [one[:2] for one in ranked(difference.distance)])
-    st.html(f'<p class="say">{_most(difference, layer, head, pieces)}</p>')
-    before, after = difference.pairs[_place(difference, layer, head)]
+    st.html(f'<p class="say">{_most(difference, layer, head, ran.tokens)}</p>')
+    before, after = pairs[_place(difference, layer, head)]
     beside.render(
         [
-            Side(runs.attended(pretrained, pieces, run, layer), story.SIDES["first"], before),
-            Side(runs.attended(pretrained, other, other_run, layer), story.SIDES["second"], after),
+            Side(ran.attended(layer), story.SIDES["first"], before),
+            Side(other.attended(layer), story.SIDES["second"], after),
         ],
         head,
         look,
@@ -78,11 +78,11 @@ def _change(other: Pieces) -> None:
         )
 
 
-def _most(difference: Difference, layer: int, head: int, pieces: Pieces) -> str:
+def _most(difference: Difference, layer: int, head: int, tokens: Sequence[str]) -> str:
     place = _place(difference, layer, head)
     return story.moved_most(
         story.head_name(layer, head),
-        cells.token(cells.readable(pieces.pieces[difference.pairs[place][0]]), "query"),
+        cells.token(tokens[difference.pairs[place][0]], "query"),
         escape(percent(difference.moved[layer, head, place].item())),
         escape(percent(difference.distance[layer, head].item())),
     )
@@ -114,6 +114,6 @@ def _columns(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair])
         done = (pair[0] + 1, pair[1] + 1)
 
 
-def _shown(piece: str, differs: bool) -> str:
-    token = cells.token(cells.readable(piece)) if piece else ""
-    return f'<span class="changed"><span class="guess">{token}</span></span>' if differs and piece else token
+def _shown(token: str, differs: bool) -> str:
+    shown = cells.token(token) if token else ""
+    return f'<span class="changed"><span class="guess">{shown}</span></span>' if differs and token else shown
