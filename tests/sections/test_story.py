@@ -20,12 +20,13 @@ from viz.colours import ROLES
 ROOM = Path(story.__file__).parent
 DICTIONARIES = {name: value for name, value in vars(story).items() if isinstance(value, dict) and name.isupper()}
 DICTIONARIES.pop("ROLES")
-CODE = {path.name: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOM.glob("*.py"))}
+CODE = {path.name: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOM.rglob("*.py"))}
+MODELS = [ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOM.parent / "models").rglob("*.py"))]
 
 
 def literals() -> set[str]:
-    """Every string in the code of the pages, their words apart."""
-    trees = [tree for name, tree in CODE.items() if name != "story.py"]
+    """Every string in the code of the pages, their words apart, and in that of the models, which name their own parts."""
+    trees = [tree for name, tree in CODE.items() if name != "story.py"] + MODELS
     return {
         node.value
         for tree in trees
