@@ -69,12 +69,12 @@ def ask(
     first: int = FIRST.query,
 ) -> None:
     """The query, and what follows it."""
-    query = ask_query(made, head, first)
+    query = pick_query(made, head, first)
     walk_through.fill(walk, made, look, head, query)
     follow(query)
 
 
-def ask_query(made: Attended, head: int, first: int) -> int:
+def pick_query(made: Attended, head: int, first: int) -> int:
     """The query, counted from 0: a token to click in the sentence, and its number. `first` counts from 1."""
     with st.container(horizontal=True, vertical_alignment="bottom"):
         room = st.container(width="stretch")

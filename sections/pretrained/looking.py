@@ -51,7 +51,7 @@ def words(ran: Ran, layer: int, look: Look, first: attend.First) -> None:
 
 @st.fragment
 def _ask_word(made: Attended, head: int, said, first: int) -> None:
-    query = attend.ask_query(made, head, first)
+    query = attend.pick_query(made, head, first)
     said.html(f'<p class="say">{walk_through.sentence(made, head, query)}</p>')
 
 

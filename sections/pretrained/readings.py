@@ -6,7 +6,7 @@ from torch import Tensor
 from models.pretrained.norms import head_norms
 from models.pretrained.rollout import rollout
 from sections import story
-from sections.attend import First, ask_query
+from sections.attend import First, pick_query
 from sections.attended import Attended
 from sections.choices import Look
 from sections.pictures import show
@@ -21,7 +21,7 @@ def render(ran: Ran, layer: int, look: Look, first: First) -> None:
     made = ran.attended(layer)
     st.warning(story.NO_EXPLANATION)
     head = whole_number("head", 1, made.num_heads, width=130, default=first.head) - 1
-    query = ask_query(made, head, first.query)
+    query = pick_query(made, head, first.query)
     read = {
         "weights": made.trace.weights[0, head],
         "norms": head_norms(made.layer, made.trace)[0, head],
