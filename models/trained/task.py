@@ -99,7 +99,7 @@ class Task(ABC):
                 f"the text must lie in the small world of {self.name}; got {text!r}, which does not "
                 f"({recognised.outside}). The nearest that does: {recognised.nearest!r}."
             )
-        with torch.inference_mode():
+        with torch.no_grad():
             return self._run(model, recognised.tokens, hide, silence)
 
     def train(self, variant: str = TRAINED) -> Iterator[Progress]:

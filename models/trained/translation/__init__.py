@@ -1,6 +1,7 @@
 """English to French, a word at a time; where each French word comes from can be read off the cross-attention."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
@@ -10,7 +11,7 @@ from torch import Generator, Tensor
 
 from models.masks import padding
 from models.trained.record import Places, Prediction, Run, Watch, guess, numbers
-from models.trained.task import FREE, TRAINED, Recognised, Task, Variant
+from models.trained.task import FREE, TRAINED, Outside, Recognised, Task, Variant
 from models.trained.training import Losses, Recipe
 from models.trained.translation.data import (
     CONTENT,
@@ -24,6 +25,7 @@ from models.trained.translation.data import (
     STOP,
     Word,
     batch,
+    repeated,
     sentences,
     translate,
 )
@@ -49,12 +51,18 @@ class Translation(Task):
     )
 
     def recognise(self, text: str) -> Recognised:
-        """A sentence of the grammar."""
-        return GRAMMAR.recognise(text, ENGLISH, MOST_ENGLISH)
+        """A sentence of the grammar, in which no noun has one adjective twice."""
+        recognised = GRAMMAR.recognise(text, ENGLISH, MOST_ENGLISH)
+        again, nearest = repeated(recognised.tokens), recognised.nearest.split()
+        nearest = " ".join(word for place, word in enumerate(nearest) if place not in repeated(nearest))
+        if recognised.outside or not again:
+            return replace(recognised, nearest=nearest)
+        return replace(recognised, outside=Outside.STRUCTURE, faults=again, nearest=nearest)
 
     def pieces(self, tokens: tuple[str, ...]) -> tuple[str, ...]:
         """The words that may come next, none where the longest sentence would end without its full stop."""
-        return GRAMMAR.pieces(tokens, MOST_ENGLISH)
+        pieces = GRAMMAR.pieces(tokens, MOST_ENGLISH)
+        return tuple(piece for piece in pieces if not repeated((*tokens, piece)))
 
     def losses(self, model: Translator, size: int, generator: Generator) -> Losses:
         """How well each French word is told from those before it; the entropy is that of the cross-attention."""

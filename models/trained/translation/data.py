@@ -260,6 +260,20 @@ def _vowel(word: str) -> bool:
     return word[0] in "aeéiou"
 
 
+def repeated(words: Sequence[str]) -> tuple[int, ...]:
+    """The adjectives that a noun has already, which training never shows: it would not tell the one from the other."""
+    found: list[int] = []
+    phrase: set[str] = set()
+    for place, word in enumerate(words):
+        if word in _DETERMINERS:
+            phrase = set()
+        if word in phrase:
+            found.append(place)
+        if word in _BEHIND:
+            phrase.add(word)
+    return tuple(found)
+
+
 @cache
 def held_out() -> frozenset[tuple[str, str]]:
     """About a tenth of all pairs of an adjective and its noun, never seen in training; those of `FAMOUS` among them."""
@@ -291,7 +305,8 @@ def draw(generator: Generator) -> tuple[str, ...]:
         return list(words)[int(torch.randint(len(words), (), generator=generator))]
 
     def phrase() -> list[str]:
-        adjectives = [one(_BEHIND) for _ in range(int(torch.randint(4, (), generator=generator)))]
+        order = torch.randperm(len(_BEHIND), generator=generator).tolist()
+        adjectives = [list(_BEHIND)[place] for place in order[: int(torch.randint(4, (), generator=generator))]]
         return [one(_DETERMINERS), *([one(_BEFORE)] if chance(0.25) else []), *adjectives, one(_NOUNS)]
 
     def phrases() -> list[str]:

@@ -89,6 +89,7 @@ def test_capitals_and_a_full_stop_do_not_matter():
         ("this army was not accepted .", "cette armée n' a pas été acceptée ."),
         ("this old law with the public school was adopted in 1990 .",
          "cette vieille loi avec l' école publique a été adoptée en 1990 ."),
+        ("the letter was not discussed by our council .", "la lettre n' a pas été discutée par notre conseil ."),
         ("this state rejected the first social plan for the city .",
          "cet état a rejeté le premier plan social pour la ville ."),
     ],
