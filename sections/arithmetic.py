@@ -8,6 +8,7 @@ from models.trace import Step
 from models.walk import Walk, contributions, walk
 from sections import story
 from sections.attended import Attended
+from sections.limits import MAX_TERMS
 from viz import cells
 from viz.numbers import short
 
@@ -29,11 +30,13 @@ STEPS: list[tuple[Step, ...]] = [
 def pictures(made: Attended, head: int, query: int, *, products: bool, every_key: bool) -> list[str]:
     """One picture for each of `STEPS`, for one query in one head, both counted from 0.
 
-    products: write out the terms of every q·k. every_key: list all keys, not only the heaviest.
+    products: write out the terms of every q·k. every_key: list all keys, not only the heaviest; with products only
+    while there are no more than `MAX_TERMS`.
     """
     steps = walk(made.trace, head, query).map(Tensor.numpy)
     count = len(made.keys)
-    shown = list(range(count)) if every_key or count <= FEW else _heaviest(steps.weights)
+    many = products and steps.k.size > MAX_TERMS
+    shown = list(range(count)) if count <= FEW or (every_key and not many) else _heaviest(steps.weights)
     return [
         _query(made, steps, query),
         _scores(made, steps, query, shown, products),

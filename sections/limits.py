@@ -13,7 +13,13 @@ MAX_TOKENS = 512
 """Of one text: a page, and still a map one can make out."""
 
 MAX_WEIGHTS = 2**21
-"""Heads × queries × keys of a layer: four such arrays are 32 MB, and the drawing stays fluent."""
+"""Layers × heads × queries × keys: four such arrays are 32 MB, and the drawing stays fluent."""
+
+KEPT_SCENES, KEPT_STACKS = 4, 1
+"""Results kept for all visitors together; the largest scene is 43 MB, a stack about as much for each layer."""
+
+MAX_TERMS = 2**12
+"""Products of q·k written out at once, keys × head_dim; of more keys the heaviest are."""
 
 MAX_HEADS = 16
 MAX_WIDTH = 512

@@ -20,7 +20,7 @@ from models.trace import Step
 from models.twin import Agreement, compare
 from sections import story
 from sections.attended import Attended
-from sections.limits import MAX_CHARACTERS, MAX_TOKENS, MAX_WEIGHTS
+from sections.limits import KEPT_SCENES, KEPT_STACKS, MAX_CHARACTERS, MAX_TOKENS, MAX_WEIGHTS
 from viz.cells import readable
 
 _DRAWING = Lock()  # torch has one generator for all visitors; a seed holds only while nobody else draws
@@ -133,7 +133,7 @@ class Computation(Attended):
     scene: Scene
 
 
-@st.cache_resource(max_entries=16, show_spinner=False)
+@st.cache_resource(max_entries=KEPT_SCENES, show_spinner=False)
 def compute(scene: Scene) -> Computation:
     """The trace of a scene and what it was made from. Raises `Refused` where there is nothing to compute."""
     queries = _tokens(scene, "text")
@@ -181,13 +181,15 @@ class Stack:
     activation: str
 
 
-@st.cache_resource(max_entries=8, show_spinner=False)
+@st.cache_resource(max_entries=KEPT_STACKS, show_spinner=False)
 def compute_stack(stack: Stack) -> tuple[list[BlockTrace[Tensor]], list[TransformerBlock]]:
     """The record of every block, and the blocks. Raises `Refused` where they cannot be built."""
     scene = stack.scene
     if scene.attention is Attention.CROSS:
         raise Refused("attention", story.BLOCK_ASKS_ITSELF)
     made = compute(scene)
+    if (weights := stack.layers * made.trace.weights.numel()) > MAX_WEIGHTS:
+        raise Refused("layers", story.too_many_layers(stack.layers, weights, MAX_WEIGHTS))
     config = BlockConfig(made.layer.config, stack.norm, stack.activation)
     with _DRAWING, torch.random.fork_rng(devices=[]):
         torch.manual_seed(scene.seed)

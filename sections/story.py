@@ -903,6 +903,11 @@ def too_many_weights(heads: int, queries: int, keys: int, most: int) -> str:
     )
 
 
+def too_many_layers(layers: int, weights: int, most: int) -> str:
+    """When the weights of all layers are over the limit."""
+    return f"{layers} layers have {weights:,} weights; at most {most:,} are drawn. Use fewer layers or a shorter text."
+
+
 def does_not_divide(embed_dim: int, heads: int) -> str:
     """When the heads cannot share embed_dim equally."""
     lower = max(n for n in range(1, heads) if embed_dim % n == 0)
