@@ -339,13 +339,8 @@ def head_name(layer: int, head: int) -> str:
 
 
 def moved_most(head: str, query: str, most: str, mean: str) -> str:
-    """What another sentence did to a head; `query`, `most` and `mean` are ready HTML."""
+    """What another sentence, or silencing, did to a head; `query`, `most` and `mean` are ready HTML."""
     return f"In {head}, {mean} of the weight went elsewhere, on average. It moved most for {query}: {most}."
-
-
-def later_moved(head: str, moved: str) -> str:
-    """What silencing did to a later head; `moved` is ready HTML."""
-    return f"In {head}, {moved} of the weight went elsewhere because of it."
 
 
 def cosine(value: str) -> str:
@@ -460,7 +455,7 @@ LABELS = {
     "over": "Measured on",
     "best": "Open one of the best",
     "moved_head": "Head, the most changed first",
-    "later_head": "Later head, the most changed first",
+    "moved_query": "Query, the most changed first",
     "silenced": "Silenced heads, as layer.head",
     "change a word": "Change a word",
     "instead": "Put this in its place (empty: delete)",

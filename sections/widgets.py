@@ -78,15 +78,13 @@ def line(name: str, label: str = "") -> str:
     return st.text_input(label, getattr(DEFAULTS, name), key=name, bind="query-params", live="300ms") or ""
 
 
-def ranked_heads(name: str, heads: Sequence[Head]) -> Head:
-    """A bound choice of a head, the first of them unless another is chosen. Each is (layer, head), counted from 0."""
-    options = [f"{layer + 1}.{head + 1}" for layer, head in heads]
-    if st.session_state.get(name, options[0]) not in options:
+def ranked(name: str, options: Sequence[str]) -> int:
+    """A bound choice among ranked options: the place of the chosen one, or of the first while it says `most`."""
+    every = ["most", *options]
+    if st.session_state.get(name, "most") not in every:
         del st.session_state[name]
-    chosen = st.selectbox(
-        story.LABELS[name], options, key=name, bind="query-params", help=story.HELP.get(name), width=260
-    )
-    return heads[options.index(chosen)]
+    chosen = st.selectbox(story.LABELS[name], every, key=name, bind="query-params", width=260)
+    return max(every.index(chosen) - 1, 0)
 
 
 def literal(text: str) -> str:

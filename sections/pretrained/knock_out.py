@@ -1,18 +1,15 @@
 """Any heads silenced, and what that does to all that comes after them."""
 
-from html import escape
-
 import streamlit as st
 
-from models.pretrained.find_heads import ranked
+from models.pretrained.compare import total_variation
 from models.pretrained.knock_out import Effect, effect
 from models.pretrained.model import Pretrained
 from sections import story
 from sections.choices import Look
 from sections.pretrained import beside, scores
-from sections.pretrained.beside import Side
 from sections.pretrained.runs import Ran, Silenced
-from sections.widgets import Head, choose, ranked_heads
+from sections.widgets import Head, choose
 from viz import cells
 from viz.numbers import exact, percent
 
@@ -35,26 +32,10 @@ def render(ran: Ran, look: Look) -> None:
         choose(silenced=[scores.name(one) for one in sorted(silenced ^ {head})])
 
     scores.render(done.moved, story.HEADINGS["later heads"], percent, chosen=silenced, pick=toggle)
-    later = [(layer, head) for layer, head, value in ranked(done.moved) if value > 0]
-    if later:
-        _later(ran, without, done, later, look)
-
-
-def _later(ran: Ran, without: Ran, done: Effect, later: list[Head], look: Look) -> None:
-    """One later head, the one that changed most at first, with and without the silenced."""
-    layer, head = ranked_heads("later_head", later)
-    rows = [made.traces[layer].attention.weights[0, head] for made in (ran.run, without.run)]
-    query = int((rows[1] - rows[0]).abs().sum(dim=-1).argmax())
-    changed = escape(percent(done.moved[layer, head].item()))
-    st.html(f'<p class="say">{story.later_moved(story.head_name(layer, head), changed)}</p>')
-    beside.render(
-        [
-            Side(made.attended(layer), story.SIDES[name], query)
-            for made, name in ((ran, "intact"), (without, "without"))
-        ],
-        head,
-        look,
-    )
+    if done.moved.any():
+        moved = total_variation(ran.run.weights, without.run.weights)
+        same = [(place, place) for place in range(len(ran.pieces))]
+        beside.render(moved, same, {"intact": ran, "without": without}, look)
 
 
 def _silenced(pretrained: Pretrained) -> Silenced:

