@@ -116,13 +116,13 @@ _MONTHS = dict(
 _YEARS = {str(year): str(year) for year in range(1988, 1998)}
 
 _ENGLISH_WORDS = (
-    *_DETERMINERS, *_BEFORE, *_BEHIND, *_NOUNS, *_PREPOSITIONS, "was", "did", "not", *_VERBS, *_PLAIN,
+    *_DETERMINERS, *_BEFORE, *_BEHIND, *_NOUNS, *_PREPOSITIONS, "was", "did", "not", "by", *_VERBS, *_PLAIN,
     "in", *_MONTHS, *_YEARS, ".",
 )  # fmt: skip
 _FRENCH_WORDS = dict.fromkeys(
     (
         *(form for forms in (*_DETERMINERS.values(), *_BEFORE.values(), *_BEHIND.values()) for form in forms),
-        *(noun for noun, _ in _NOUNS.values()), *_PREPOSITIONS.values(), "n'", "a", "pas", "été",
+        *(noun for noun, _ in _NOUNS.values()), *_PREPOSITIONS.values(), "n'", "a", "pas", "été", "par",
         *(participle + ending for participle in _VERBS.values() for ending in ("", "e")),
         "en", *_MONTHS.values(), *_YEARS.values(), ".",
     )
@@ -166,7 +166,7 @@ def _phrase(moves: dict[str, dict[str, str]], name: str) -> None:
 def _grammar() -> Grammar:
     """Who, on what, did or was done what, when; see `draw` for the order."""
     moves: dict[str, dict[str, str]] = {}
-    for phrase in ("who", "who on", "what", "what on"):
+    for phrase in ("who", "who on", "what", "what on", "by whom"):
         _phrase(moves, phrase)
     when = {"in": "in", ".": "stop"}
     verb = {"was": "was", "did": "did", **dict.fromkeys(_VERBS, "what")}
@@ -177,7 +177,8 @@ def _grammar() -> Grammar:
     moves["was"] = moves["was not"] | {"not": "was not"}
     moves["did"] = {"not": "did not"}
     moves["did not"] = dict.fromkeys(_PLAIN, "what")
-    moves["done"] = when
+    moves["done"] = when | {"by": "by whom"}
+    moves["by whom end"] = when
     moves["month"] = dict.fromkeys(_YEARS, "year")
     moves["in"] = moves["month"] | dict.fromkeys(_MONTHS, "month")
     moves["year"] = {".": "stop"}
@@ -203,7 +204,9 @@ class _Translator:
     def sentence(self) -> tuple[Word, ...]:
         french, feminine = self._phrases()
         french += self._verb(feminine)
-        if self._next() not in ("in", "."):
+        if self._next() == "by":
+            french += [self._take(lambda _: "par"), *self._phrase()[0]]
+        elif self._next() not in ("in", "."):
             french += self._phrases()[0]
         return (*french, *self._rest())
 
@@ -314,7 +317,7 @@ def draw(generator: Generator) -> tuple[str, ...]:
 
     words = phrases()
     if chance(0.5):
-        words += ["was", *(["not"] if chance(0.3) else []), one(_VERBS)]
+        words += ["was", *(["not"] if chance(0.3) else []), one(_VERBS), *(["by", *phrase()] if chance(0.4) else [])]
     else:
         words += [*(["did", "not", one(_PLAIN)] if chance(0.3) else [one(_VERBS)]), *phrases()]
     if chance(0.6):

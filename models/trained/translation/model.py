@@ -9,7 +9,7 @@ from models.trained.record import Watch
 from models.trained.training import Model
 from models.trained.translation.data import ENGLISH, FRENCH, MOST_ENGLISH, MOST_FRENCH
 
-WIDTH, HEADS, HIDDEN, NOTE = 64, 4, 128, 3
+WIDTH, HEADS, HIDDEN, NOTE = 64, 4, 128, 2
 
 
 class Translator(Model):
