@@ -10,7 +10,7 @@ from models.trained.record import Watch
 from models.trained.training import Model
 
 WIDTH = 64
-_LOUD = 2.0  # positions against letters
+_LOUD = 1.2  # positions against letters
 
 
 class Inductor(Model):

@@ -50,9 +50,8 @@ class Reverse(Task):
 
     def _run(self, model: Reverser, tokens: tuple[str, ...], hide: Places, silence: Places) -> Run:
         predictions: list[Prediction] = []
-        text = (START, *tokens, TURN)
+        text, watch = (START, *tokens, TURN), Watch(hide, silence)
         while text[-1] != STOP and len(predictions) <= len(tokens):
-            watch = Watch(hide, silence)
             predictions += guess(model(numbers(text, TOKENS), watch)[0, -1:], TOKENS)
             text = (*text, predictions[-1].token)
         said = text[len(tokens) + 2 :]

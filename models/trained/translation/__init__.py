@@ -111,10 +111,10 @@ class Translation(Task):
 
     def _run(self, model: Translator, tokens: tuple[str, ...], hide: Places, silence: Places) -> Run:
         predictions: list[Prediction] = []
-        french = (START,)
+        french, watch = (START,), Watch(hide, silence)
+        memory = model.encode(numbers(tokens, ENGLISH), watch)
         while french[-1] != STOP and len(french) <= MOST_FRENCH:
-            watch = Watch(hide, silence)
-            logits = model(numbers(tokens, ENGLISH), numbers(french, FRENCH), watch)
+            logits = model.decode(numbers(french, FRENCH), memory, None, watch)
             predictions += guess(logits[0, -1:], FRENCH)
             french = (*french, predictions[-1].token)
         said = french[1:]

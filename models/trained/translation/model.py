@@ -45,11 +45,12 @@ class Translator(Model):
         memory = self.memory_norm(x + self.encoder_feed_forward(x))
         return memory, word + self.note(memory)
 
-    def decode(self, french: Tensor, memory: tuple[Tensor, Tensor], visible: Tensor, watch: Watch) -> Tensor:
+    def decode(self, french: Tensor, memory: tuple[Tensor, Tensor], visible: Tensor | None, watch: Watch) -> Tensor:
         """Logits of the word after each: `batch query` -> `batch query vocabulary`.
 
         memory: what `encode` gave.
-        visible: True where a French word may look at an English one; broadcasts to `batch head query key`.
+        visible: True where a French word may look at an English one; broadcasts to `batch head query key`;
+            None is everywhere.
         """
         length = french.shape[1]
         x = self.french(french) + self.french_place.weight[:length]
