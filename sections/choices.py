@@ -9,7 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from models.recipes import RECIPES
 from models.tokens import SPLITTERS
-from sections import story
+from sections import story, widgets
 from sections.examples import EXAMPLES, WORKED
 from sections.limits import MAX_HEADS, MAX_SEED, MAX_TOKENS, MAX_WIDTH
 from sections.scene import Attention, Mask, Scale, Scene, Source
@@ -90,10 +90,8 @@ def _examples() -> None:
         example = EXAMPLES[st.session_state.example]
         values = {field.name: getattr(example.scene, field.name) for field in fields(example.scene)}
         chosen = {name: str(value) if isinstance(value, StrEnum) else value for name, value in values.items()}
-        undrawn = {name: value for name, value in chosen.items() if name not in st.session_state}
-        st.session_state.update(chosen, query=example.query, head=example.head, example=None)
-        # the one write to the address: a widget that was not on the page does not write what it is set to
-        st.query_params.update({name: value for name, value in undrawn.items() if value != getattr(DEFAULTS, name)})
+        widgets.choose(**chosen, query=example.query, head=example.head)
+        st.session_state.example = None
 
     st.pills(
         story.LABELS["examples"],
@@ -179,13 +177,14 @@ def _source(scene: Scene) -> Source:
     if not scene.fits(Source(_asked("source", list(Source), DEFAULTS.source))):
         st.session_state.source = str(Source.RANDOM)
     chosen = Source(one_of("source", Source, on_change=follow))
-    return chosen if scene.fits(chosen) else Source.RANDOM  # going back, the address wins over the line above
+    if not scene.fits(chosen):  # on a first run the address wins; the next puts it right
+        st.rerun()
+    return chosen
 
 
 def _complete_link() -> None:
     """A link that asks for the worked example and no more gets the text and the attention it has."""
     if st.query_params.get("source") != Source.WORKED_EXAMPLE or "source" in st.session_state:
         return
-    for name in ("text", "attention"):
-        if name not in st.query_params:
-            st.query_params[name] = str(getattr(WORKED, name))
+    missing = [name for name in ("text", "attention") if name not in st.query_params]
+    widgets.choose(**{name: str(getattr(WORKED, name)) for name in missing})

@@ -2,11 +2,13 @@
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
 from math import isinf
 from typing import Any, Literal
 
 import streamlit as st
+from streamlit.errors import StreamlitAPIException
 
 from sections import story
 from sections.scene import Scene
@@ -93,10 +95,14 @@ def literal(text: str) -> str:
 
 
 def choose(**choices: object) -> None:
-    """Sets bound choices from a callback. One whose widget is not on the page would not reach the address by itself."""
-    undrawn = {name: str(value) for name, value in choices.items() if name not in st.session_state}
+    """Sets bound choices from a callback, and in the address, which a widget that is not on the page cannot do."""
     st.session_state.update(choices)
-    st.query_params.update(undrawn)
+    for name, value in choices.items():
+        with suppress(StreamlitAPIException):  # a widget that is on the page writes by itself, and nobody else may
+            if value == getattr(DEFAULTS, name, None):
+                st.query_params.pop(name, None)
+            else:
+                st.query_params[name] = value if isinstance(value, list) else str(value)
 
 
 def select(name: str, options: list[str], **settings: Any) -> str:
