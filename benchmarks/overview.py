@@ -162,9 +162,9 @@ def _hovers(table: Table, browser: Browser, address: str, size: tuple[int, int, 
 def _hover(page: Page) -> float:
     box = page.locator(".st-key-overview .maps").bounding_box()
     times = []
-    for turn in range(ROUNDS + 2):
+    for turn in range(11):
         page.evaluate(LISTEN)
-        page.mouse.move(box["x"] + box["width"] * (0.1 + 0.07 * turn), box["y"] + min(box["height"] * 0.3, 300) + 5 * turn)
+        page.mouse.move(box["x"] + 8 + 4 * turn, box["y"] + 22 + 4 * turn)  # along the diagonal of the first map
         times.append(page.evaluate("window.hovered"))
     return median(times[2:])
 
@@ -253,8 +253,9 @@ def _bertviz(heads: int, tokens: int) -> str:
 
 def _fetch(folder: Path, package: str, path: str) -> Path:
     """A file of a package of npm's."""
-    archive = subprocess.run(["npm", "pack", package], cwd=folder, capture_output=True, text=True, check=True).stdout.split()[-1]
-    tarfile.open(folder / archive).extract(f"package/{path}", folder / package, filter="data")
+    packing = subprocess.run(["npm", "pack", package], cwd=folder, capture_output=True, text=True, check=True)
+    with tarfile.open(folder / packing.stdout.split()[-1]) as archive:
+        archive.extract(f"package/{path}", folder / package, filter="data")
     return folder / package / "package" / path
 
 

@@ -4,7 +4,7 @@ const GAP = 14, NAME = 18, LABEL = 92, LEAST_LABEL = 32, MOST_CELL = 44, LEAST_L
 // As many maps side by side as make the cells largest; stacked layers keep a row each.
 function arrangeMaps(width, active, numbers, layers, widest) {
   const count = Math.max(active.length, 1)
-  const high = layers > 1 || count > 16 ? Math.max(width * 0.62, 340) : 290
+  const high = layers > 1 ? width : count > 16 ? Math.max(width * 0.62, 340) : 290
   const cell = (across, left, below) => {
     const down = Math.ceil(count / across)
     const wide = (width - left - (across - 1) * GAP) / (across * numbers.keys)

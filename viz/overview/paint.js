@@ -30,13 +30,15 @@ function ramp(stops) {
 }
 
 function canvasContext(canvas, { width, height }) {
-  const ratio = window.devicePixelRatio || 1
-  canvas.width = Math.ceil(width * ratio)
-  canvas.height = Math.ceil(height * ratio)
-  canvas.style.width = `${width}px`
-  canvas.style.height = `${height}px`
+  const ratio = window.devicePixelRatio || 1, size = [Math.ceil(width * ratio), Math.ceil(height * ratio)]
   const context = canvas.getContext("2d")
-  context.scale(ratio, ratio)
+  if (canvas.width !== size[0] || canvas.height !== size[1]) {
+    ;[canvas.width, canvas.height] = size
+    canvas.style.width = `${width}px`
+    canvas.style.height = `${height}px`
+  }
+  context.setTransform(ratio, 0, 0, ratio, 0, 0)
+  context.clearRect(0, 0, width + 1, height + 1)
   return context
 }
 
@@ -193,7 +195,12 @@ function paintLooked(canvas, view) {
   const { lines, numbers, data, ink, look, chosen } = view
   const context = canvasContext(canvas, lines)
   context.font = ink.font
-  canvas.parentElement.classList.toggle("looking", look !== null)
+  if (look) {
+    context.fillStyle = ink.paper
+    context.globalAlpha = 0.82
+    context.fillRect(0, 0, lines.width, lines.height)
+    context.globalAlpha = 1
+  }
   const rows = [...(look?.query === undefined ? (look ? [] : [chosen.query]) : [look.query]), ...chosen.also].filter(
     (n) => n !== null && n < numbers.queries, // what is chosen may be of the text before
   )

@@ -88,10 +88,12 @@ function fill(row, tokens, tag) {
   while (row.children.length > tokens.length) row.lastChild.remove()
   while (row.children.length < tokens.length) row.append(chip(tag))
   tokens.forEach((token, index) => {
-    const node = row.children[index]
-    node.style.cssText = token.style
-    node.classList.toggle("hidden-key", token.hidden)
-    node.firstChild.textContent = token.label
+    const node = row.children[index], before = node.token
+    node.token = token
+    if (before?.style !== token.style) node.style.cssText = token.style
+    if (before?.hidden !== token.hidden) node.classList.toggle("hidden-key", token.hidden)
+    if (before?.label !== token.label) node.firstChild.textContent = token.label
+    if (before?.share === token.share) return
     node.lastChild.textContent = token.share
     node.lastChild.hidden = token.share === ""
   })
