@@ -42,7 +42,7 @@ function cellAt(layout, numbers, count, x, y) {
 function arrangeLines(width, numbers, widest) {
   const most = Math.max(numbers.queries, numbers.keys)
   const row = Math.min(Math.max(300 / most, Math.min(9, 600 / most)), 24)
-  const [left, right] = [widest.query, widest.key].map((wide) => Math.min(Math.max(wide, LEAST_LABEL), LABEL) + 10)
+  const [left, right] = [widest.query, widest.key].map((wide) => 1.1 * Math.min(Math.max(wide, LEAST_LABEL), LABEL) + 10) // bold is wider
   const y = (count) => (index) => (most - count) * row * 0.5 + (index + 0.5) * row + NAME
   return { width, height: most * row + NAME, row, left, right: width - right, query: y(numbers.queries), key: y(numbers.keys) }
 }

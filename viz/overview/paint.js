@@ -174,10 +174,9 @@ function paintMarks(canvas, { layout, numbers, active, ink, look, chosen }) {
 }
 
 function outline(context, [x, y, wide, tall], colour, width) {
-  const thin = Math.max(tall, 1.5), narrow = Math.max(wide, 1.5)
   context.strokeStyle = colour
   context.lineWidth = width
-  context.strokeRect(x, y, narrow, thin)
+  context.strokeRect(x - width / 2, y - width / 2, wide + width, tall + width) // around the cells, so that none is covered
 }
 
 const FAINTEST = 0.02 // a line this faint cannot be seen
@@ -242,7 +241,7 @@ function writeTokens(context, lines, tokens, side, align, ink) {
 }
 
 function writeToken(context, lines, tokens, side, align, index, ink, colour = ink[side]) {
-  const room = side === "query" ? lines.left - 10 : lines.width - lines.right - 10
+  const room = side === "query" ? lines.left - 8 : lines.width - lines.right - 8
   const text = fitted(context, tokens[index], room)
   const x = side === "query" ? lines.left - 6 : lines.right + 6, y = lines[side](index)
   context.textAlign = align

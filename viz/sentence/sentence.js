@@ -14,6 +14,7 @@ export default function ({ data, parentElement, setTriggerValue }) {
   root.classList.toggle("crowded", data.queries.length > CROWDED || data.keys.length > CROWDED)
   queries.setAttribute("aria-label", data.label)
   keys.hidden = data.keys.length === 0
+  keys.tabIndex = data.keys.length > CROWDED ? 0 : -1 // then it scrolls
   rest()
   channel.chosen = data.chosen
   tell("chosen", {})
