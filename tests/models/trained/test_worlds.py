@@ -44,6 +44,16 @@ def test_pieces_never_lead_out_of_the_small_world(task, data):
     assert len(tokens) <= task.longest
 
 
+def test_no_piece_is_offered_that_leaves_no_room_for_the_end():
+    bank = ("the", "new", "european", "social", "legal", "bank")
+    words = (*bank, "on", *bank, "signed", "the")
+    task = TASKS["translation"]
+    assert len(words) == task.longest - 3
+    assert "modern" in task.pieces(words)
+    assert "secret" not in task.pieces((*words, "modern"))
+    assert task.pieces((*words, "modern", "treaty")) == (".",)
+
+
 @pytest.mark.parametrize(
     "name, text, outside, faults, nearest",
     [
@@ -62,6 +72,7 @@ def test_pieces_never_lead_out_of_the_small_world(task, data):
          "the animal did not cross the river because it was too tired"),
         ("translation", "the new unicorn was signed .", Outside.UNKNOWN, (2,), "the new agreement was signed ."),
         ("translation", "the bank signed", Outside.TOO_SHORT, (), "the bank was signed ."),
+        ("translation", "the social social bank was signed .", Outside.STRUCTURE, (2,), "the social bank was signed ."),
         ("translation", "bank the signed .", Outside.STRUCTURE, (0,), None),
         ("translation", " ".join(["the"] * 19), Outside.TOO_LONG, (18,), None),
     ],
