@@ -42,7 +42,7 @@ def render(ran: Ran, look: Look) -> None:
         story.HEADINGS["every change"],
         percent,
         chosen=[head],
-        pick=lambda one: choose(moved_head=scores.name(one), moved_query="most"),
+        pick=lambda one: choose(moved_head=scores.name(one)),
     )
 
 
