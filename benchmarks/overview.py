@@ -50,13 +50,14 @@ window.inside = (name, selector) => {
   return host?.shadowRoot.querySelector(selector)
 }
 window.painted = (holds, patience = 120000) => new Promise((resolve, reject) => {
-  const end = performance.now() + patience
-  const look = () => {
-    if (holds()) { const done = new MessageChannel(); done.port1.onmessage = () => resolve(performance.now()); done.port2.postMessage(0) }
+  const end = performance.now() + patience, after = new MessageChannel()
+  const frame = () => requestAnimationFrame(() => after.port2.postMessage(0)) // comes when the frame is painted
+  after.port1.onmessage = () => {
+    if (holds()) resolve(performance.now())
     else if (performance.now() > end) reject(new Error("never painted"))
-    else requestAnimationFrame(look)
+    else frame()
   }
-  requestAnimationFrame(look)
+  frame()
 })
 window.walk = () => [".say", "table.walk"].map(s => [...document.querySelectorAll(s)].map(e => e.textContent).join())
 window.query = () => inside("overview", ".overview")?.dataset.query

@@ -41,7 +41,7 @@ def encode(values: np.ndarray, hidden: np.ndarray | None = None, *, signed: bool
     if hidden is not None:
         codes[np.broadcast_to(hidden, codes.shape)] = HIDDEN
     planes = codes.astype("<u2").reshape(-1, 1).view(np.uint8).T
-    return Codes(zlib.compress(planes.tobytes()), zero, decimals)
+    return Codes(zlib.compress(planes.tobytes(), level=1), zero, decimals)  # more effort saves a tenth, and takes thrice as long
 
 
 def _decimals(largest: float, most: int) -> int:

@@ -9,12 +9,13 @@ function readInk(root, data) {
   const css = (value) => `rgb(${rgb(value).join(" ")})`
   const ink = {
     scale,
+    pixels: Uint32Array.from(scale, pixel),
+    textPixel: pixel(rgb("var(--st-text-color)")),
     text: css("var(--st-text-color)"),
     paper: css("var(--st-background-color)"),
     query: css(data.roles.query),
     key: css(data.roles.key),
     heads: data.heads.map(css),
-    textRgb: rgb("var(--st-text-color)"),
     font: `${FONT}px ${getComputedStyle(root).fontFamily}`,
   }
   probe.remove()
@@ -68,26 +69,24 @@ function paintMaps(canvas, view) {
 // One pixel a cell. What is hidden stays clear, so that the hatching below shows; NaN is drawn in the text's colour.
 function paintPixels(picture, numbers, map, data, ink) {
   const context = picture.getContext("2d"), image = context.createImageData(numbers.keys, numbers.queries)
+  const pixels = new Uint32Array(image.data.buffer)
   let place = 0, hides = false
   for (let query = 0; query < numbers.queries; query++) {
     const row = numbers.row(map, query), most = data.by_row ? rowMost(numbers, row) : data.limit
+    const [middle, reach] = data.signed ? [127.5, 127.5] : [0, 255], unit = reach / (most * 10 ** numbers.decimals)
     for (const code of row) {
-      if (code === HIDDEN) hides = true
-      else {
-        const share = numbers.value(code) / most
-        const level = Math.round(255 * Math.min(Math.max(data.signed ? (share + 1) / 2 : share, 0), 1))
-        const [r, g, b] = code === NOT_A_NUMBER ? ink.textRgb : ink.scale[level]
-        image.data[place] = r
-        image.data[place + 1] = g
-        image.data[place + 2] = b
-        image.data[place + 3] = 255
-      }
-      place += 4
+      const level = code < MARKS ? middle + (code - numbers.zero) * unit : code === INFINITE ? 255 : middle
+      const plain = ink.pixels[Math.round(Math.min(Math.max(level, 0), 255))]
+      pixels[place++] = code === HIDDEN ? 0 : code === NOT_A_NUMBER ? ink.textPixel : plain
+      hides ||= code === HIDDEN
     }
   }
   context.putImageData(image, 0, 0)
   return hides
 }
+
+// As an ImageData's bytes stand in memory.
+const pixel = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r
 
 function rowMost(numbers, row) {
   let most = 0
