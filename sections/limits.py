@@ -35,8 +35,8 @@ MAX_TRAININGS = 2
 MAX_SECONDS = 90
 """Of one training in the page; it takes about a quarter of it on a quiet machine."""
 
-MAX_RUN_BYTES = 2**28
-"""Of the runs of the pretrained model that are kept for all visitors: some dozens of sentences, or one of 512 pieces."""
+MAX_RUN_BYTES = 2**27
+"""Of the runs of the pretrained model that are kept for all visitors: some dozens of sentences. The latest always is."""
 
 MAX_MAPS = 2**21
 """Weights of all layers drawn at once; of a longer text those of one layer are."""

@@ -81,7 +81,10 @@ def _table(pattern: Pattern, found: dict[Pattern, Tensor]) -> None:
 
 
 def _found(ran: Ran) -> dict[Pattern, Tensor]:
-    return score(ran.run.weights, ran.pieces, causal=ran.pretrained.architecture.causal)
+    """Layer by layer, for the weights of all are much in a long text."""
+    causal = ran.pretrained.architecture.causal
+    layers = [score(trace.attention.weights[0], ran.pieces, causal=causal) for trace in ran.run.traces]
+    return {pattern: torch.stack([layer[pattern] for layer in layers]) for pattern in Pattern}
 
 
 @st.cache_resource(max_entries=1, show_spinner=False, hash_funcs={Pretrained: id})

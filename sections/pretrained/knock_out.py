@@ -2,7 +2,6 @@
 
 import streamlit as st
 
-from models.pretrained.compare import total_variation
 from models.pretrained.knock_out import Effect, effect
 from models.pretrained.model import Pretrained
 from sections import story
@@ -31,11 +30,10 @@ def render(ran: Ran, look: Look) -> None:
     def toggle(head: Head) -> None:
         choose(silenced=[scores.name(one) for one in sorted(silenced ^ {head})])
 
-    scores.render(done.moved, story.HEADINGS["later heads"], percent, chosen=silenced, pick=toggle)
+    scores.render(done.moved.mean(dim=-1), story.HEADINGS["later heads"], percent, chosen=silenced, pick=toggle)
     if done.moved.any():
-        moved = total_variation(ran.run.weights, without.run.weights)
         same = [(place, place) for place in range(len(ran.pieces))]
-        beside.render(moved, same, {"intact": ran, "without": without}, look)
+        beside.render(done.moved, same, {"intact": ran, "without": without}, look)
 
 
 def _silenced(pretrained: Pretrained) -> Silenced:

@@ -57,7 +57,8 @@ def _ask_word(made: Attended, head: int, said, first: int) -> None:
 
 def _layers(ran: Ran, layer: int) -> tuple[overview.Traces, int]:
     """All layers for the overview, or the chosen one where all would be too much; and the place of the chosen one."""
-    traces, weights = [trace.attention for trace in ran.run.traces], ran.run.weights.numel()
+    traces = [trace.attention for trace in ran.run.traces]
+    weights = sum(trace.weights.numel() for trace in traces)
     if weights <= MAX_MAPS:
         return traces, layer
     st.caption(story.one_layer(weights, layer + 1))

@@ -33,7 +33,7 @@ def _load(folder: str, published: bool) -> Pretrained:
 
 
 class Runs:
-    """The latest runs of one model, as fit into `MAX_RUN_BYTES`. One is worked out at a time, for all."""
+    """The latest runs, as many as fit into `MAX_RUN_BYTES`. One is worked out at a time, for all."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple, tuple[Run, int]] = OrderedDict()

@@ -3,6 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 import streamlit as st
+import torch
+from torch import Tensor
 
 from models.pretrained.compare import Pair, align, compare
 from models.pretrained.pieces import Pieces
@@ -28,22 +30,27 @@ def render(ran: Ran, look: Look) -> None:
         _change(pieces)
     other = runs.run(ran.pretrained, pieces)
     pairs = align(ran.pieces.pieces, other.pieces.pieces)
-    difference = compare(ran.run.weights, other.run.weights, pairs)
     st.html(_aligned(ran.tokens, other.tokens, pairs))
     if not pairs:
         st.info(story.HINTS["no pairs"])
         return
-    sides = {"first": ran, "second": other}
-    head = beside.render(difference.moved, pairs, sides, look)
+    moved = _moved(ran, other, pairs)
+    head = beside.render(moved, pairs, {"first": ran, "second": other}, look)
     st.markdown(f"##### {story.HEADINGS['every change']}")
     st.caption(story.HINTS["every change"])
     scores.render(
-        difference.distance,
+        moved.mean(dim=-1),
         story.HEADINGS["every change"],
         percent,
         chosen=[head],
         pick=lambda one: choose(moved_head=scores.name(one)),
     )
+
+
+def _moved(first: Ran, second: Ran, pairs: Sequence[Pair]) -> Tensor:
+    """`layer head query` over the pairs; layer by layer, for the weights of all are much in a long text."""
+    layers = zip(first.run.traces, second.run.traces, strict=True)
+    return torch.stack([compare(a.attention.weights[0], b.attention.weights[0], pairs).moved for a, b in layers])
 
 
 def _change(other: Pieces) -> None:
