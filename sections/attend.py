@@ -43,11 +43,11 @@ def render(
         with st.container(horizontal=True, vertical_alignment="bottom"):
             step = Step(one_of("step", list(QUERY_BY_KEY), default=Step.WEIGHTS))
             head = whole_number("head", 1, made.num_heads, width=130, default=first.head) - 1 if made.num_heads > 1 else 0
+        with every_head:  # first of the large pictures to be sent
+            overview.render(made, look, step, layers or [made.trace], layer)
         if made.says:
             st.caption(made.says[head])
         focus.render(made, look, step, head)
-    with every_head:
-        overview.render(made, look, step, layers or [made.trace], layer)
     walk = walk_through.frame(made, right)
     with top:
         ask(made, look, head, walk, follow, first.query)

@@ -827,6 +827,7 @@ def overview(step: str) -> dict[str, str]:
         "all": "show all",
         "hidden": "hidden",
         "tiny": "<0.01 %",
+        "nearly_all": ">99.99 %",
         "percent": "{share} %",
         "percent_spoken": "percent",
         "cell": "query {query}, key {key}, {head}, {value}",

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-HIDDEN, NOT_A_NUMBER, SMALL, SMALL_NEGATIVE, INFINITE = range(65_535, 65_530, -1)
-"""Codes that are no count: a hidden cell, NaN, what would be written as zero without being it, and ∞."""
+HIDDEN, NOT_A_NUMBER, SMALL, SMALL_NEGATIVE, INFINITE, NEARLY_ONE = range(65_535, 65_529, -1)
+"""Codes that are no count: a hidden cell, NaN, what would be written as zero without being it, ∞, and a share that would
+be written as one without being it."""
 
-MOST = INFINITE - 1
+MOST = NEARLY_ONE - 1
 DECIMALS = 4
 """Shown of a weight, and of other numbers where they are small enough to leave room."""
 
@@ -35,6 +36,8 @@ def encode(values: np.ndarray, hidden: np.ndarray | None = None, *, signed: bool
     codes = (counts + zero).astype(np.uint16)
     codes[finite & (counts == 0) & (exact > 0)] = SMALL
     codes[finite & (counts == 0) & (exact < 0)] = SMALL_NEGATIVE
+    if not signed:
+        codes[(counts == 10**decimals) & (exact < 1)] = NEARLY_ONE
     codes[np.isnan(exact)] = NOT_A_NUMBER
     codes[np.isposinf(exact)] = INFINITE
     codes[np.isneginf(exact)] = HIDDEN

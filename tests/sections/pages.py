@@ -228,6 +228,6 @@ def decode(packed: bytes, zero: int, decimals: int) -> np.ndarray:
     low, high = np.frombuffer(zlib.decompress(packed), np.uint8).reshape(2, -1).astype(int)
     codes = low + 256 * high
     numbers = (codes - zero) / 10.0**decimals
-    for mark, value in {65_535: np.nan, 65_534: np.nan, 65_533: 0.0, 65_532: 0.0, 65_531: np.inf}.items():
+    for mark, value in {65_535: np.nan, 65_534: np.nan, 65_533: 0.0, 65_532: 0.0, 65_531: np.inf, 65_530: 1.0}.items():
         numbers[codes == mark] = value
     return numbers

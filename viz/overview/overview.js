@@ -114,6 +114,7 @@ class Overview {
       paintMarks(this.mapsMarks, scene)
       if (this.lines) paintLooked(this.linesMarks, scene)
       this.part("heads").querySelectorAll("[data-map]").forEach((chip) => chip.classList.toggle("chosen", +chip.dataset.map === scene.chosen.map))
+      this.root.dataset.shape = this.data.shape.join()
       this.root.dataset.query = channel.chosen.query ?? ""
       this.root.dataset.look = look(this.look)
       this.readOut(scene)
@@ -134,12 +135,11 @@ class Overview {
   // Shares of the looked-at query in one head, for the tokens of the sentence.
   rowOf(look) {
     if (look?.query === undefined || this.data.signed) return null
-    const row = this.numbers.row(look.map ?? this.chosenMap, look.query)
-    return Array.from(row, (code) => ({
-      share: this.numbers.wholePercent(code),
-      style: code < MARKS ? cellStyle(this.ink.scale[Math.round(255 * this.numbers.value(code))]) : "",
-      hidden: code === HIDDEN,
-    }))
+    const { numbers, ink } = this, row = numbers.row(look.map ?? this.chosenMap, look.query)
+    return Array.from(row, (code) => {
+      const shade = ink.scale[Math.round(255 * numbers.value(code))]
+      return { share: numbers.wholePercent(code), style: shade ? cellStyle(shade) : "", hidden: code === HIDDEN }
+    })
   }
 
   get chosenMap() {
@@ -246,7 +246,7 @@ class Overview {
 
   sentence(map, query, most = 6) {
     const { data, numbers } = this
-    const row = Array.from(numbers.row(map, query), (code, key) => ({ code, key })).filter(({ code }) => code < MARKS || code === SMALL)
+    const row = Array.from(numbers.row(map, query), (code, key) => ({ code, key })).filter(({ code }) => !Number.isNaN(numbers.value(code)))
     row.sort((a, b) => numbers.value(b.code) - numbers.value(a.code))
     const parts = row.slice(0, most).map(({ code, key }) =>
       fill(data.signed ? data.words.part_signed : data.words.part, { key: data.keys[key], value: data.signed ? numbers.written(code) : numbers.percent(code) }))

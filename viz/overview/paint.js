@@ -73,9 +73,9 @@ function paintPixels(picture, numbers, map, data, ink) {
   let place = 0, hides = false
   for (let query = 0; query < numbers.queries; query++) {
     const row = numbers.row(map, query), most = data.by_row ? rowMost(numbers, row) : data.limit
-    const [middle, reach] = data.signed ? [127.5, 127.5] : [0, 255], unit = reach / (most * 10 ** numbers.decimals)
+    const [middle, reach] = data.signed ? [127.5, 127.5] : [0, 255], unit = reach / (most * numbers.units)
     for (const code of row) {
-      const level = code < MARKS ? middle + (code - numbers.zero) * unit : code === INFINITE ? 255 : middle
+      const level = code < MARKS ? middle + (code - numbers.zero) * unit : code === INFINITE || code === NEARLY_ONE ? 255 : middle
       const plain = ink.pixels[Math.round(Math.min(Math.max(level, 0), 255))]
       pixels[place++] = code === HIDDEN ? 0 : code === NOT_A_NUMBER ? ink.textPixel : plain
       hides ||= code === HIDDEN
@@ -90,8 +90,8 @@ const pixel = ([r, g, b]) => (255 << 24) | (b << 16) | (g << 8) | r
 
 function rowMost(numbers, row) {
   let most = 0
-  for (const code of row) if (code < MARKS) most = Math.max(most, Math.abs(code - numbers.zero))
-  return most / 10 ** numbers.decimals || 1
+  for (const code of row) if (code !== INFINITE) most = Math.max(most, Math.abs(numbers.value(code)) || 0)
+  return most || 1
 }
 
 function hatch(context, x, y, wide, tall, ink) {
@@ -215,11 +215,9 @@ function strokeRow(context, { lines, numbers, lineMaps, data, ink }, query, stre
     const row = numbers.row(map, query)
     context.strokeStyle = ink.heads[map % ink.heads.length]
     for (let key = only ?? 0; key < (only === undefined ? numbers.keys : only + 1); key++) {
-      const code = row[key]
-      if (code >= MARKS) continue
-      const share = Math.abs(numbers.value(code)) / data.limit
-      if (share < FAINTEST) continue
-      context.globalAlpha = Math.min(share, 1) * strength
+      const share = Math.min(Math.abs(numbers.value(row[key])) / data.limit, 1)
+      if (!(share >= FAINTEST)) continue // nor is a hidden one or NaN a line
+      context.globalAlpha = share * strength
       context.lineWidth = 1 + share
       context.beginPath()
       context.moveTo(lines.left, lines.query(query))
