@@ -242,7 +242,8 @@ def _inputs(scene: Scene, queries: list[str], keys: list[str], widths: tuple[int
 
     cross = scene.attention is Attention.CROSS
     if scene.source is Source.GLASS:
-        return {"query": glass.embed(queries)} | ({"key": glass.embed_other(keys[1:])} if cross else {})
+        asking = {"query": glass.embed(queries)}
+        return asking | dict.fromkeys(("key", "value"), glass.embed_other(keys[1:])) if cross else asking
     query, key, value = widths
     if not cross:
         return {"query": vectors(queries, query)}

@@ -17,13 +17,13 @@ from viz.numbers import percent
 def render(made: Computation, look: Look) -> None:
     """The typed text asking itself, and asking the second text, in one head."""
     kept = made.scene.context if made.scene.attention is Attention.CROSS else line("context")
-    heads = Attention.MULTI_HEAD if made.scene.num_heads > 1 else Attention.SINGLE_HEAD
-    alike = replace(made.scene, context=kept, source=Source.RANDOM)  # the worked example has one text only
+    alike = replace(made.scene, context=kept, source=Source.RANDOM)  # what is made by hand is of one kind only
+    heads = Attention.MULTI_HEAD if alike.num_heads > 1 else Attention.SINGLE_HEAD
     if made.scene.source is not Source.RANDOM:
         st.caption(story.SIDES_RANDOM.format(seed=made.scene.seed))
     scenes = {
         "self": replace(alike, attention=heads),
-        "cross": replace(alike, attention=Attention.CROSS, heads=made.scene.num_heads),
+        "cross": replace(alike, attention=Attention.CROSS, heads=alike.num_heads),
     }
     query = whole_number("query", 1, len(made.queries), width=150) - 1
     for (kind, scene), column in zip(scenes.items(), st.columns(2, gap="large"), strict=True):

@@ -1,12 +1,14 @@
 """Every number in the tables of the walk is the one the formulas give, and each table adds up."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
 from sections import arithmetic, story
+from sections.examples import WORKED
 from sections.scene import Attention, Computation, Mask, Refused, Scale, Scene, Source, compute
 from tests.sections.oracle import agree, divisor, fits, work_out
 from tests.sections.pages import Cell, Table, opened, read, tables
@@ -92,7 +94,7 @@ def holds(made: Computation, head: int, query: int) -> None:
 @pytest.mark.parametrize("mask", Mask)
 @pytest.mark.parametrize("scale", Scale)
 def test_the_worked_example(mask, scale, query):
-    holds(compute(Scene(mask=mask, scale=scale)), 0, query)
+    holds(compute(replace(WORKED, mask=mask, scale=scale)), 0, query)
 
 
 WORDS = st.lists(st.sampled_from(["one", "two", "three", "[PAD]", "注意", "a<b"]), min_size=1, max_size=7).map(" ".join)
@@ -147,7 +149,7 @@ FACTOR = re.compile(r"\(?(−?[\d.]+|≈0)\)?")
 
 
 def test_products_are_the_terms_of_every_score():
-    made = compute(Scene(text="one two three", source=Source.RANDOM, embed_dim=5))
+    made = compute(Scene(text="one two three", attention=Attention.SINGLE_HEAD, source=Source.RANDOM, embed_dim=5))
     wanted, drawn = work_out(made, 0, 1), draw(made, 0, 1, products=True)
     assert len(drawn["scores"].rows) == 3
     for row, key, score in zip(drawn["scores"].rows, wanted["k"], wanted["scores"], strict=True):
@@ -160,7 +162,7 @@ def test_products_are_the_terms_of_every_score():
 
 
 def test_products_of_the_worked_example_can_be_checked_by_head():
-    terms = draw(compute(Scene()), 0, 0, products=True)["scores"].rows[0][1].text.removesuffix(" =")
+    terms = draw(compute(WORKED), 0, 0, products=True)["scores"].rows[0][1].text.removesuffix(" =")
     assert sum(int(a) * int(b) for a, b in (term.split("·") for term in terms.split(" + "))) == 112
 
 

@@ -20,19 +20,19 @@ from models.tokens import PAD
 from models.twin import as_torch, obstacles
 from sections import story
 from sections.limits import MAX_TOKENS
-from sections.scene import Attention, Computation, Mask, compute
+from sections.scene import Attention, Computation, Mask, Scene, Source, compute
 from tests.sections.oracle import sees
 from tests.sections.pages import fresh, scene_of
 
 GRID = [(name, kind) for name, kind in product(RECIPES, Attention) if kind is Attention.SINGLE_HEAD or not RECIPES[name].one_head]
 SIZES = {"text": "[PAD] one two three one", "context": "un deux [PAD]", "source": "random", "heads": 2, "embed_dim": 22, "seed": 3}
 OTHERS = [
-    {},
-    {"mask": "causal", "scale": "none"},
+    {"source": "worked-example"},
+    {"source": "worked-example", "mask": "causal", "scale": "none"},
     {"mask": "window", "width": 0, "positions": "true", "text": "one two 'three' \\ \" {x} \u202e", "source": "random"},
-    {"mask": "prefix", "length": 2, "attention": "multi-head", "heads": 6, "embed_dim": 12, "kv_heads": 2},
-    {"attention": "cross", "kv_heads": 1, "kdim": 5, "vdim": 3, "scale": "none", "mask": "padding", "context": "[PAD] [PAD]"},
-    {"attention": "multi-head", "head_dim": 5, "heads": 3, "text": "注意力机制", "tokens": "characters", "padding": "true"},
+    {"mask": "prefix", "length": 2, "attention": "multi-head", "heads": 6, "embed_dim": 12, "kv_heads": 2, "source": "random"},
+    {"attention": "cross", "kv_heads": 1, "kdim": 5, "vdim": 3, "scale": "none", "mask": "padding", "context": "[PAD] [PAD]", "source": "random"},
+    {"attention": "multi-head", "head_dim": 5, "heads": 3, "text": "注意力机制", "tokens": "characters", "padding": "true", "source": "random"},
     {"recipe": "single_head", "head_dim": 5, "mask": "causal"},
     {"recipe": "torch", "text": "one", "heads": 16, "embed_dim": 16},
     {"recipe": "tensorflow", "head_dim": 3, "mask": "prefix", "length": 0},
@@ -134,11 +134,18 @@ def test_other_scenes(address):
 
 def test_a_long_text_is_cut_in_the_script_as_on_the_page():
     text = " ".join(f"t{n}" for n in range(MAX_TOKENS + 10))
-    page = opened(text=text, source="random", embed_dim=2)
+    page = opened(text=text, attention="single-head", source="random", embed_dim=2)
     (script,) = [code for code in scripts(page) if "print(output" in code]
     made, names = compute(scene_of(page)), run(script)
     assert len(names["tokens"]) == MAX_TOKENS
     assert_close(names["output"].detach(), made.trace.output[0])
+
+
+def test_glass_heads_have_no_script_of_their_own_and_the_page_says_so():
+    page = opened()
+    assert story.CODE_RANDOM.format(seed=0) in [caption.value for caption in page.caption]
+    made, (script,) = compute(Scene(source=Source.RANDOM)), [code for code in scripts(page) if "print(output" in code]
+    assert_close(run(script)["weights"].detach(), made.trace.weights[0], rtol=1e-5, atol=1e-6)
 
 
 def test_a_dialect_is_in_the_address():

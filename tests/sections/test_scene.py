@@ -7,15 +7,16 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from models import glass
 from models.multi_head import MultiHeadAttention
 from models.trace import Step
 from sections import scene as rooms, story
-from sections.examples import EXAMPLES
-from sections.limits import MAX_TOKENS, MAX_WEIGHTS
+from sections.examples import EXAMPLES, WORKED
+from sections.limits import MAX_CHARACTERS, MAX_TOKENS, MAX_WEIGHTS
 from sections.scene import Attention, Mask, Refused, Scale, Scene, Source, compute
 from tests.sections.oracle import sees
 
-RANDOM = Scene(text="one two three one", source=Source.RANDOM)
+RANDOM = Scene(text="one two three one", attention=Attention.SINGLE_HEAD, source=Source.RANDOM)
 CROSS = replace(RANDOM, attention=Attention.CROSS, context="vier fünf", kdim=7, vdim=5)
 
 
@@ -25,8 +26,8 @@ def refusal(scene: Scene) -> Refused:
     return raised.value
 
 
-def test_the_default_is_the_worked_example():
-    made = compute(Scene())
+def test_the_worked_example():
+    made = compute(WORKED)
     assert made.queries == made.keys == ("Thinking", "Machines")
     assert made.trace.scores[0, 0, 0].tolist() == [112, 96]
     assert made.trace.scaled[0, 0, 0].tolist() == [14, 12]
@@ -84,7 +85,7 @@ def test_the_same_token_has_the_same_vector():
 
 
 def test_positions_are_added_to_every_input():
-    for scene in (RANDOM, CROSS, Scene()):
+    for scene in (RANDOM, CROSS, WORKED):
         plain, moved = compute(scene), compute(replace(scene, positions=True))
         for name, vectors in plain.inputs.items():
             difference = (moved.inputs[name] - vectors).double()
@@ -207,24 +208,60 @@ def test_examples_can_be_computed(name):
     made = compute(example.scene)
     assert 1 <= example.query <= len(made.queries) and 1 <= example.head <= example.scene.num_heads
     assert Scene(**{one.name: getattr(example.scene, one.name) for one in fields(Scene)}) == example.scene
-    assert example.scene.source is Source.RANDOM or example.scene.fits_worked_example
+    assert example.scene.source is Source.RANDOM or example.scene.fits(example.scene.source)
+
+
+@pytest.mark.parametrize(
+    "scene, fits",
+    [
+        (WORKED, True),
+        (replace(WORKED, text="Machines Thinking Machines"), True),
+        (replace(WORKED, text=""), True),
+        (replace(WORKED, text="thinking"), False),
+        (replace(WORKED, text="Thinking " * MAX_CHARACTERS), False),
+        (replace(WORKED, tokens="characters"), False),
+        (replace(WORKED, attention=Attention.CROSS), False),
+        (replace(WORKED, attention=Attention.MULTI_HEAD, heads=1), False),
+        (replace(WORKED, recipe="torch"), False),
+    ],
+    ids=str,
+)
+def test_where_the_worked_example_has_vectors(scene, fits):
+    assert scene.fits(Source.WORKED_EXAMPLE) is fits
 
 
 @pytest.mark.parametrize(
     "scene, fits",
     [
         (Scene(), True),
-        (Scene(text="Machines Thinking Machines"), True),
-        (Scene(text=""), True),
-        (Scene(text="thinking"), False),
-        (Scene(tokens="characters"), False),
-        (Scene(attention=Attention.CROSS), False),
-        (Scene(attention=Attention.MULTI_HEAD, heads=1), False),
+        (Scene(attention=Attention.CROSS), True),
+        (Scene(attention=Attention.SINGLE_HEAD), False),
+        (Scene(recipe="torch"), False),
     ],
     ids=str,
 )
-def test_where_the_worked_example_has_vectors(scene, fits):
-    assert scene.fits_worked_example is fits
+def test_where_there_are_glass_heads(scene, fits):
+    assert scene.fits(Source.GLASS) is fits
+    assert scene.fits(Source.RANDOM)
+
+
+def test_it_opens_on_glass_heads_that_say_what_they_do():
+    made = compute(Scene())
+    assert made.num_heads == len(made.names) == len(made.says) == len(glass.Job)
+    assert made.names == tuple(story.GLASS[job].title for job in glass.Job)
+    weights = made.trace.weights[0, list(glass.Job).index(glass.Job.PREVIOUS)]
+    assert weights.diagonal(-1).min() > 0.95
+
+
+def test_glass_heads_copy_from_the_second_text_or_from_nowhere():
+    made = compute(Scene(text="one two", context="two three", attention=Attention.CROSS))
+    assert made.keys == (story.NOWHERE, "two", "three")
+    assert made.trace.weights[0, 0].argmax(dim=-1).tolist() == [0, 1]
+
+
+def test_a_text_without_end_is_refused_before_it_is_cut():
+    assert refusal(Scene(text="x" * (MAX_CHARACTERS + 1))).choice == "text"
+
 
 
 def test_visitors_at_the_same_moment_get_the_numbers_of_their_own_seed():

@@ -28,7 +28,7 @@ GRID = [(name, kind) for name, kind in product(RECIPES, Attention) if kind is At
 ALONE = {
     "plain": ("single-head", "none"),
     "single_head": ("single-head", "head_dim"),
-    "multi_head": ("single-head", "head_dim"),
+    "multi_head": ("multi-head", "head_dim"),
     "cross": ("cross", "embed_dim"),
     "unify_heads": ("multi-head", "embed_dim"),
     "torch": ("multi-head", "head_dim"),
@@ -173,13 +173,14 @@ def test_every_shape_and_cost_is_that_of_the_real_tensors(recipe, attention):
     "address",
     [
         {},
+        {"source": "worked-example"},
         {"scale": "none"},
-        {"text": "one", "source": "random", "embed_dim": 1},
-        {"text": "one two three", "attention": "multi-head", "heads": 3, "embed_dim": 22, "head_dim": 5},
-        {"text": "one", "attention": "cross", "context": "un deux trois", "heads": 6, "embed_dim": 12, "kv_heads": 2, "kdim": 5},
+        {"text": "one", "attention": "single-head", "source": "random", "embed_dim": 1},
+        {"text": "one two three", "attention": "multi-head", "heads": 3, "embed_dim": 22, "head_dim": 5, "source": "random"},
+        {"text": "one", "attention": "cross", "context": "un deux trois", "heads": 6, "embed_dim": 12, "kv_heads": 2, "kdim": 5, "source": "random"},
         {"recipe": "tensorflow", "head_dim": 3, "positions": "true"},
         {"recipe": "single_head", "head_dim": 5},
-        {"attention": "multi-head", "heads": 3, "embed_dim": 9, "scale": "embed_dim"},
+        {"attention": "multi-head", "heads": 3, "embed_dim": 9, "scale": "embed_dim", "source": "random"},
     ],
     ids=str,
 )
@@ -268,7 +269,7 @@ def test_from_multi_head_over_grouped_to_multi_query(attention):
 
 
 def test_one_head_shares_nothing():
-    page = opened()
+    page = opened(attention="single-head")
     assert story.CAPTIONS["sharing"] not in tables(page)
     assert not any('class="groups"' in piece for piece in html(page))
 

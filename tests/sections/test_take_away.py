@@ -15,7 +15,8 @@ from sections.scene import Computation, Scene, compute
 from tests.sections.pages import fresh, read, scene_of
 
 ADDRESSES = {
-    "worked example": {},
+    "glass": {},
+    "worked example": {"source": "worked-example"},
     "heads": {"text": "one two three", "attention": "multi-head", "heads": 2, "mask": "causal", "query": 2, "head": 2},
     "cross": {"text": "one two", "context": "[PAD] a b", "attention": "cross", "kdim": 7, "vdim": 5, "padding": "true"},
     "blind": {"text": "[PAD] x", "mask": "padding", "source": "random", "query": 2},
@@ -122,12 +123,12 @@ def test_the_view_as_one_page(downloads, name):
         assert tale.title in words
     assert sum(tag == "math" for tag, _ in reader.tags) == sum(map(len, arithmetic.STEPS))
     assert document.count("Plotly.newPlot(") - get_plotlyjs().count("Plotly.newPlot(") == (
-        2 if made.scene.num_heads > 1 else 1
+        2 if made.num_heads > 1 else 1
     )
 
 
 def test_the_worked_example_as_one_page_says_its_numbers(downloads):
-    _, files = downloads({})
+    _, files = downloads(ADDRESSES["worked example"])
     tables = {table.caption: table for table in read(files["attention.html"].replace("<!doctype html>", "")).tables}
     rows = tables[story.CAPTIONS["masked"]].rows
     assert [[text for cell in row for text in cell.numbers] for row in rows] == [["112", "14", "14"], ["96", "12", "12"]]

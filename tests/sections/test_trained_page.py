@@ -2,8 +2,10 @@
 
 import json
 import re
+from html import unescape
 
 import numpy as np
+import pyarrow
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -13,7 +15,7 @@ from models.trained.card import BadWeights
 from models.trained.task import TRAINED, Outside
 from models.trained.tasks import TASKS
 from sections import story, trained
-from tests.sections.pages import fresh, html, said, state, text_of
+from tests.sections.pages import decode, fresh, html, said, state, text_of
 
 OUTSIDE = {
     "reverse": {"": Outside.EMPTY, "abcdefghijklmnop": Outside.TOO_LONG, "<b>": Outside.UNKNOWN},
@@ -34,7 +36,7 @@ def opened(**address: object) -> AppTest:
 def answer(page: AppTest) -> list[str]:
     """The tokens that the model answers with."""
     piece = next(piece for piece in html(page) if 'class="guess' in piece)
-    return re.findall("<bdi[^>]*>(.*?)</bdi>", piece)
+    return [unescape(token) for token in re.findall("<bdi[^>]*>(.*?)</bdi>", piece)]
 
 
 def label(token: str) -> str:
@@ -165,10 +167,23 @@ def test_the_film_has_every_checkpoint_on_the_typed_text():
     assert data["tokens"] == [label(letter) for letter in "banana ban"]
 
 
-def test_the_glass_pair_stands_beside_the_trained_one():
-    page = opened(task="induction")
-    figure = json.loads(page.get_by_key("side-glass").proto.spec)
-    assert figure["data"]
+@pytest.mark.parametrize("task", TASKS)
+def test_other_weights_stand_beside_on_the_same_text(task):
+    page = opened(task=task)
+    given = [one.proto.mixed for one in page.get("bidi_component") if one.proto.component_name == "overview"][-1]
+    data, [table] = json.loads(given.json), given.arrow_blobs.values()
+    packed = pyarrow.ipc.open_stream(table.data).read_all().column(0).to_numpy().tobytes()
+    shown = dict(zip(data["names"], decode(packed, data["zero"], data["decimals"]).reshape(data["shape"]), strict=True))
+    text, layer = TASKS[task].examples[0], page.session_state.layer_of
+    for variant in TASKS[task].variants:
+        seen = trained._same(TASKS[task].run(TASKS[task].load(variant), text), layer)
+        if (drawn := shown.get(story.WEIGHTS_OF[variant])) is not None:
+            np.testing.assert_allclose(np.nan_to_num(drawn), seen.trace.weights[0, 0].numpy(), atol=0.00006)
+    assert story.WEIGHTS_OF["trained"] in shown and story.WEIGHTS_OF["free"] in shown
+    assert (story.WEIGHTS_OF["glass"] in shown) == (task == "induction")
+
+
+def test_the_glass_pair_finds_what_followed():
     seen = trained._glass_induction(tuple("abcab"), "second")
     torch.testing.assert_close(seen.trace.weights[0, 0, -1, 2], torch.tensor(1.0), atol=0.05, rtol=0)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from models.trace import Step
 from sections import story, walk_through
+from sections.examples import WORKED
 from sections.scene import Attention, Mask, Scale, Scene, Source, compute
 from tests.sections.oracle import fits, work_out
 from tests.sections.pages import opened, text_of
@@ -50,13 +51,13 @@ def test_a_query_that_sees_nothing_is_told_so():
 @pytest.mark.parametrize(
     "scene, step, remark",
     [
-        (Scene(), Step.SCALED, story.EIGHT),
+        (WORKED, Step.SCALED, story.EIGHT),
         (Scene(scale=Scale.NONE), Step.SCALED, story.NOT_SCALED),
         (Scene(source=Source.RANDOM), Step.SCALED, story.STEPS[Step.SCALED].sentence),
         (Scene(), Step.MASKED, story.NO_MASK),
         (Scene(mask=Mask.CAUSAL), Step.MASKED, story.STEPS[Step.MASKED].sentence),
         (Scene(padding=True), Step.MASKED, story.STEPS[Step.MASKED].sentence),
-        (Scene(), Step.OUTPUT, story.NO_OUTPUT_PROJECTION),
+        (WORKED, Step.OUTPUT, story.NO_OUTPUT_PROJECTION),
         (Scene(source=Source.RANDOM), Step.OUTPUT, story.STEPS[Step.OUTPUT].sentence),
     ],
 )
@@ -67,9 +68,9 @@ def test_what_is_special_about_a_step_is_said(scene, step, remark):
 @pytest.mark.parametrize(
     "scene, written",
     [
-        (Scene(), "{8}"),
+        (WORKED, "{8}"),
         (Scene(scale=Scale.NONE), "{1}"),
-        (Scene(source=Source.RANDOM, embed_dim=16), r"{\sqrt{16}}"),
+        (Scene(source=Source.RANDOM, attention=Attention.SINGLE_HEAD, embed_dim=16), r"{\sqrt{16}}"),
         (Scene(source=Source.RANDOM, attention=Attention.MULTI_HEAD, embed_dim=16), r"{\sqrt{4}}"),
         (Scene(source=Source.RANDOM, head_dim=5), r"{\sqrt{5}}"),
     ],
