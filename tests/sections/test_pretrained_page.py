@@ -211,6 +211,9 @@ def test_the_head_that_looks_at_the_piece_before_is_two_clicks_away(minilm):
     assert not page.exception
     assert state(page, "tool") == "look" and (state(page, "layer"), state(page, "head")) == (1, 3)
     assert said(page).startswith("it takes >99 % from because")
+    page.get_by_key("tool").set_value("find").run()
+    page.get_by_key("best").set_value((1, 9)).run()
+    assert (state(page, "layer"), state(page, "head")) == (2, 10)
 
 
 ASKING = slice(1, 15)
@@ -315,12 +318,14 @@ def test_until_one_chooses_the_head_is_the_one_that_changed_most():
         assert ["{}.{}".format(*(place + 1 for place in one)) for one in chosen(page)] == ranked[:1]
 
 
-def test_what_has_no_partner_stands_alone():
-    page = opened(tool="compare", real_other="The animal didn't cross the wide street because it was too tired.")
-    rows = tables(page)[story.CAPTIONS["aligned"]].rows
-    empty = [place for place, cell in enumerate(rows[0]) if place and not cell.tokens]
-    assert [rows[1][place].tokens for place in empty] == [["wide"]]
-    assert len(rows[0]) == len(rows[1]) == 18
+@pytest.mark.parametrize("longer", ["real_text", "real_other"])
+def test_what_has_no_partner_stands_alone(longer):
+    texts = {"real_text": TIRED, "real_other": TIRED} | {longer: TIRED.replace("the street", "the wide street")}
+    rows = tables(opened(tool="compare", **texts))[story.CAPTIONS["aligned"]].rows
+    with_it, without = rows if longer == "real_text" else rows[::-1]
+    empty = [place for place, cell in enumerate(without) if place and not cell.tokens]
+    assert [with_it[place].tokens for place in empty] == [["wide"]]
+    assert len(with_it) == len(without) == 18
 
 
 def test_texts_with_nothing_in_common_but_the_ends():
