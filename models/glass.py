@@ -94,6 +94,14 @@ def embed_other(tokens: Sequence[str]) -> Tensor:
     return torch.cat([empty, x])
 
 
+def embed_pair(tokens: Sequence[str]) -> Tensor:
+    """The inputs of the first layer of `induction_pair`: `token embed_dim`, room left for what it writes.
+
+    Raises `ValueError` as `embed` does.
+    """
+    return F.pad(embed(tokens), (0, SIZE))
+
+
 def layer() -> MultiHeadAttention:
     """Five heads on the same inputs, one for each `Job`.
 
@@ -154,7 +162,7 @@ def induce(
 
     The first sees what lies before a token, the second the token itself too. Raises `ValueError` as `embed` does.
     """
-    x = F.pad(embed(tokens), (0, SIZE))[None]
+    x = embed_pair(tokens)[None]
     before = causal(len(tokens), len(tokens)).tril(-1)
     below = pair[0].trace(x, visible=before)
     return below, pair[1].trace(x + below.output, visible=causal(len(tokens), len(tokens)))

@@ -198,6 +198,9 @@ VARIANTS = {
     "each place already holds a mixture of the sentence. A right answer does not make a map an explanation.",
     "one_layer": "The same training with one layer. It cannot do it: there is no earlier head to write down what came before.",
     "random": "The same architecture before its first step of training: the arithmetic is real, the pattern means nothing.",
+    "glass": "Two heads set by hand. In the first W_Q turns the position one place back, W_V reads the signs of the letter found "
+    "there, and W_O writes them into cells that were empty. In the second W_Q reads the signs of the letter itself and W_K "
+    "those cells: it finds the places that come after the same letter. The matrices stand below.",
 }
 
 GLASS_INDUCTION = "looks, says nothing"

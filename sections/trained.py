@@ -24,8 +24,8 @@ from sections.widgets import one_of
 from viz import cells
 from viz.numbers import percent
 
-RANDOM = "random"
-"""The same architecture before its first step of training."""
+RANDOM, GLASS = "random", "glass"
+"""The same architecture before its first step of training; for induction, weights set by hand."""
 
 _TRAINING = BoundedSemaphore(MAX_TRAININGS)
 
@@ -40,7 +40,7 @@ def render() -> None:
         return
     text = st.session_state[_name(task)]
     with st.container(horizontal=True, vertical_alignment="bottom"):
-        variant = one_of("weights_of", [*task.variants, RANDOM], default=TRAINED)
+        variant = one_of("weights_of", _weights(task), default=TRAINED)
         try:
             run = _run(task.name, variant, text)
         except BadWeights as refusal:
@@ -50,7 +50,8 @@ def render() -> None:
         knock = one_of("knock_out", ["nothing", "word", "head"], default="nothing")
         with st.popover(story.LABELS["more"], icon=":material/tune:"):
             look = choose_look()
-    _answer(task, run)
+    if run.predictions:
+        _answer(task, run)
     changed = st.empty()
     st.caption(story.VARIANTS[variant])
     attended = _attended(seen, run, task, variant)
@@ -59,13 +60,18 @@ def render() -> None:
 
     def follow(query: int) -> None:
         head = int(st.session_state.get("head", 1)) - 1 if attended.num_heads > 1 else 0
-        if knock != "nothing":
+        if knock != "nothing" and run.predictions:
             changed.html(_knocked_out(task, variant, text, run, seen, knock, head, query))
 
     attend.render(attended, look, follow=follow)
     _side_by_side(task, text, seen.name, int(st.session_state.get("head", 1)) - 1)
     if task.name == "induction":
         _film(text)
+
+
+def _weights(task: Task) -> list[str]:
+    """The models there are for a task."""
+    return [*task.variants, RANDOM, *([GLASS] if task.name == "induction" else [])]
 
 
 # ---- the text ----
@@ -137,6 +143,8 @@ def _model(task: str, variant: str) -> nn.Module:
 
 @st.cache_data(max_entries=64, show_spinner=False)
 def _run(task: str, variant: str, text: str, hide: Places = (), silence: Places = ()) -> Run:
+    if variant == GLASS:
+        return _glass_pair(TASKS[task].recognise(text).tokens)
     return TASKS[task].run(_model(task, variant), text, hide=hide, silence=silence)
 
 
@@ -147,7 +155,7 @@ def _attended(seen: Seen, run: Run, task: Task, variant: str) -> Attended:
         queries=queries,
         keys=keys,
         two_texts=queries != keys,
-        inputs={name: seen.inputs[name] for name in (("query",) if queries == keys else seen.inputs)},
+        inputs=seen.inputs if queries != keys else {"query": seen.inputs["query"]},
         visible=seen.visible,
         layer=seen.layer,
         trace=seen.trace,
@@ -245,7 +253,7 @@ def _sides(task: Task, text: str, layer: str) -> Iterator[tuple[str, Seen, str]]
         answer = (f"`{_label(one.token)}`" for group in _answers(task, run).values() for one in group)
         yield variant, _same(run, layer), " ".join(answer)
     if task.name == "induction":
-        yield "glass", _glass_induction(task.recognise(text).tokens, layer), story.GLASS_INDUCTION
+        yield GLASS, _same(_run(task.name, GLASS, text), layer), story.GLASS_INDUCTION
 
 
 def _same(run: Run, layer: str) -> Seen:
@@ -253,14 +261,27 @@ def _same(run: Run, layer: str) -> Seen:
     return next((seen for seen in run.seen if seen.name == layer), run.seen[-1])
 
 
-def _glass_induction(tokens: tuple[str, ...], layer: str) -> Seen:
-    """The pair set by hand, on the same text."""
-    traces = dict(zip(("first", "second"), glass.induce(glass.induction_pair(), tokens), strict=True))
-    trace = traces.get(layer, traces["second"])
-    visible = torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril(-1 if layer == "first" else 0)
-    pair = dict(zip(("first", "second"), glass.induction_pair(), strict=True))
-    return Seen(
-        name=layer, layer=pair.get(layer, pair["second"]), inputs={}, visible=visible, trace=trace, queries=tokens, keys=tokens
+def _glass_pair(tokens: tuple[str, ...]) -> Run:
+    """The induction pair set by hand, on the same text. It only looks: it predicts nothing."""
+    pair = glass.induction_pair()
+    below, above = glass.induce(pair, tokens)
+    x, causal = glass.embed_pair(tokens), torch.ones(len(tokens), len(tokens), dtype=torch.bool).tril()
+    ran = {"first": (pair[0], x, causal.tril(-1), below), "second": (pair[1], x + below.output[0], causal, above)}
+    return Run(
+        tokens=tokens,
+        predictions=(),
+        seen=tuple(
+            Seen(
+                name=name,
+                layer=layer,
+                inputs={"query": inputs},
+                visible=visible,
+                trace=trace,
+                queries=tokens,
+                keys=tokens,
+            )
+            for name, (layer, inputs, visible, trace) in ran.items()
+        ),
     )
 
 

@@ -135,7 +135,7 @@ def test_silencing_a_head_takes_its_answers_away():
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_model_says_what_it_is(task):
-    for variant in (*TASKS[task].variants, trained.RANDOM):
+    for variant in trained._weights(TASKS[task]):
         page = opened(task=task, weights_of=variant)
         assert not page.exception and not page.error
         assert story.VARIANTS[variant] in [caption.value for caption in page.caption]
@@ -183,9 +183,13 @@ def test_other_weights_stand_beside_on_the_same_text(task):
     assert (story.WEIGHTS_OF["glass"] in shown) == (task == "induction")
 
 
-def test_the_glass_pair_finds_what_followed():
-    seen = trained._glass_induction(tuple("abcab"), "second")
-    torch.testing.assert_close(seen.trace.weights[0, 0, -1, 2], torch.tensor(1.0), atol=0.05, rtol=0)
+@pytest.mark.parametrize("layer", ["first", "second"])
+def test_the_glass_pair_is_walked_through_like_any_other(layer):
+    page = opened(task="induction", weights_of="glass", layer_of=layer, induction_text="abcab", query=5, knock_out="word")
+    assert not page.exception and not page.error
+    assert story.VARIANTS["glass"] in [caption.value for caption in page.caption]
+    assert not any('class="guess' in piece for piece in html(page))
+    assert said_by_walk(page).startswith(f"b takes >99 % from {'a' if layer == 'first' else 'c'} ")
 
 
 def test_a_link_restores_the_page():
