@@ -37,7 +37,8 @@ def render(
     layers: the records of all layers of a stack, of which `made` is number `layer`, counted from 0.
     `follow` is called with the query, counted from 0, whenever that is. `first` is what is open until one chooses.
     """
-    top, every_head = st.container(), st.container()
+    top, every_head = st.container(key="asking"), st.container(key="every-head")
+    overview.reserve(every_head, made)
     left, right = st.columns([5, 7], gap="large")
     with left, st.container(key="maps"):
         with st.container(horizontal=True, vertical_alignment="bottom"):

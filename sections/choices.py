@@ -38,7 +38,7 @@ def choose() -> tuple[Scene, Look, Places]:
     cross = _asked("attention", list(Attention), governed["attention"]) == Attention.CROSS
     texts, places = _texts(cross)
     _examples()
-    with st.container(horizontal=True, vertical_alignment="bottom"):
+    with st.container(horizontal=True, vertical_alignment="bottom", key="choices"):
         attention = Attention(one_of("attention", Attention, default=governed["attention"], width=268))
         mask = Mask(one_of("mask", Mask, width=368))
         chosen: dict[str, Any] = {"attention": attention, "mask": mask}

@@ -39,7 +39,6 @@ BARE: dict[str, Callable[[], None]] = {
 
 def run() -> None:
     """Choices, which outlive a change of page, and under them the page chosen at the top."""
-    st.html(STYLE)
     every = {**PAGES, **BARE}
     frame: list = []  # filled once the page is known, before it runs
     pages = [
@@ -47,20 +46,21 @@ def run() -> None:
         for name, title in story.PAGES.items()
     ]
     page = st.navigation(pages, position="top")
-    if page.title not in [story.PAGES[name] for name in BARE]:
+    if page.title in [story.PAGES[name] for name in BARE]:
+        st.html(STYLE)
+    else:
         frame += _frame()
     page.run()
 
 
 def draw(render: Page) -> None:
     """Choices, and a page of what they make, styled as in the app."""
-    st.html(STYLE)
     render(*_frame())
 
 
 def _frame() -> tuple[Computation, Look]:
     """Title, choices and what they make; stops here, with the reason, where there is nothing to compute."""
-    st.html(f'<div class="title"><h1>{story.TITLE}</h1><p>{story.TAGLINE}</p></div>')
+    st.html(f'{STYLE}<div class="title"><h1>{story.TITLE}</h1><p>{story.TAGLINE}</p></div>')
     scene, look, places = choose()
     try:
         made = compute(scene)
