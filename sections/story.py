@@ -155,7 +155,8 @@ TASKS = {
     ),
     "four_heads": Lesson(
         "Four questions at every place: which token is before, after, first, and which is the digit? Four heads share the work, "
-        "and nobody told them how. Silence a head to see whose answers go.",
+        "and nobody told them how. (Before the first and after the last there is none; what it says there means nothing.) "
+        "Silence a head to see whose answers go.",
         "At every place it says:<br>",
     ),
 }
