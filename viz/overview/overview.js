@@ -62,6 +62,8 @@ class Overview {
     this.part("keys").textContent = data.words.keys
     this.root.querySelector("summary").textContent = data.words.table
     this.root.querySelector(".scroll").setAttribute("aria-label", data.words.table)
+    this.root.dataset.shape = data.shape.join()
+    this.part("pictures").hidden = codes.length === 0
     this.fillHeads()
     this.draw()
   }
@@ -73,7 +75,7 @@ class Overview {
   // ---- drawing ----
 
   draw() {
-    if (!this.numbers) return
+    if (!this.numbers?.codes.length) return
     const { data, numbers } = this
     this.width = this.root.clientWidth
     this.ink = readInk(this.root, data)
@@ -114,7 +116,6 @@ class Overview {
       paintMarks(this.mapsMarks, scene)
       if (this.lines) paintLooked(this.linesMarks, scene)
       this.part("heads").querySelectorAll("[data-map]").forEach((chip) => chip.classList.toggle("chosen", +chip.dataset.map === scene.chosen.map))
-      this.root.dataset.shape = this.data.shape.join()
       this.root.dataset.query = channel.chosen.query ?? ""
       this.root.dataset.look = look(this.look)
       this.readOut(scene)
@@ -282,7 +283,7 @@ class Overview {
     chip.setAttribute("aria-pressed", String(!this.muted.has(map)))
     chip.onclick = (event) => (event.shiftKey ? this.solo(map) : this.toggle(map))
     chip.ondblclick = () => this.solo(map)
-    chip.onkeydown = (event) => event.key.toLowerCase() === "s" && this.solo(map)
+    chip.onkeydown = ({ key }) => void (key.toLowerCase() === "s" && this.solo(map)) // not false, which would stop Tab
     chip.onpointerenter = () => this.point({ map, query: channel.chosen.query ?? undefined }, this)
     chip.onpointerleave = () => this.point(null, this)
     return chip
