@@ -27,12 +27,12 @@ def render(made: Computation, look: Look) -> None:
         st.markdown(f"##### {story.HEADINGS['code']}")
         dialect = one_of("dialect", list(story.DIALECTS), default="einops")
         st.caption(story.DIALECTS[dialect])
-        st.code(snippets(_setting(made))[dialect], language="python")
+        st.code(snippets(_setting(made))[dialect], language="python", wrap_lines=True)
     with agreed:
         st.markdown(f"##### {story.HEADINGS['both ways']}")
         _mask(made)
     with st.expander(story.HEADINGS["own steps"]):
-        st.code(getsource(attention), language="python")
+        st.code(getsource(attention), language="python", wrap_lines=True)
 
 
 def _setting(made: Computation) -> Setting:
@@ -58,7 +58,7 @@ def _mask(made: Computation) -> None:
         st.info(story.HINTS["no mask"])
         return
     visible, trace = made.visible, made.trace
-    st.code(f"visible = torch.{visible}", language="python")
+    st.code(f"visible = torch.{visible}", language="python", wrap_lines=True)
     st.markdown(story.HINTS["function keeps"])
     st.code(getsource(both_ways.with_function), language="python", wrap_lines=True)
     sees = visible.any(dim=-1)
@@ -68,7 +68,7 @@ def _mask(made: Computation) -> None:
     keep = torch.tensor([[token != PAD for token in made.keys]])
     padding_only = made.scene.mask in (Mask.NONE, Mask.PADDING)
     passed, hides = ("key_padding_mask = ~keep", ~keep) if padding_only else ("attn_mask = ~visible", ~visible)
-    st.code("\n# ".join([passed, *str(hides).splitlines()]), language="python")
+    st.code("\n# ".join([passed, *str(hides).splitlines()]), language="python", wrap_lines=True)
     function = both_ways.with_padding if padding_only else both_ways.with_module
     st.code(getsource(function), language="python", wrap_lines=True)
     if why := obstacles(made.layer.config):
