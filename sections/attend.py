@@ -10,7 +10,7 @@ from sections import chain, focus, heads, overview, scaling, sentence, take_away
 from sections.attended import Attended
 from sections.choices import Look
 from sections.scene import Computation
-from sections.widgets import one_of, whole_number
+from sections.widgets import one_of, room, whole_number
 
 
 class First(NamedTuple):
@@ -37,8 +37,7 @@ def render(
     layers: the records of all layers of a stack, of which `made` is number `layer`, counted from 0.
     `follow` is called with the query, counted from 0, whenever that is. `first` is what is open until one chooses.
     """
-    top, every_head = st.container(key="asking"), st.container(key="every-head")
-    overview.reserve(every_head, made)
+    top, every_head = room("asking", 74), room("heads", overview.height(made))
     left, right = st.columns([5, 7], gap="large")
     with left, st.container(key="maps"):
         with st.container(horizontal=True, vertical_alignment="bottom"):

@@ -13,7 +13,7 @@ from sections import story, widgets
 from sections.examples import EXAMPLES, WORKED
 from sections.limits import MAX_HEADS, MAX_SEED, MAX_TOKENS, MAX_WIDTH
 from sections.scene import Attention, Mask, Scale, Scene, Source
-from sections.widgets import DEFAULTS, line, one_of, select, switch, whole_number
+from sections.widgets import DEFAULTS, line, one_of, room, select, switch, whole_number
 
 
 class Look(NamedTuple):
@@ -36,9 +36,11 @@ def choose() -> tuple[Scene, Look, Places]:
     _complete_link()
     governed = _governed(_asked("recipe", list(RECIPES), DEFAULTS.recipe))
     cross = _asked("attention", list(Attention), governed["attention"]) == Attention.CROSS
-    texts, places = _texts(cross)
-    _examples()
-    with st.container(horizontal=True, vertical_alignment="bottom", key="choices"):
+    with room("texts", 68):
+        texts, places = _texts(cross)
+    with room("examples", 32):
+        _examples()
+    with room("choices", 67, horizontal=True, vertical_alignment="bottom"):
         attention = Attention(one_of("attention", Attention, default=governed["attention"], width=268))
         mask = Mask(one_of("mask", Mask, width=368))
         chosen: dict[str, Any] = {"attention": attention, "mask": mask}

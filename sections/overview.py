@@ -6,7 +6,6 @@ from collections.abc import Sequence
 import numpy as np
 import streamlit as st
 import torch
-from streamlit.delta_generator import DeltaGenerator
 from torch import Tensor
 
 from models import summaries
@@ -49,11 +48,11 @@ def render(made: Attended, look: Look, step: Step, layers: Traces, layer: int) -
         st.caption(remark)
 
 
-def reserve(room: DeltaGenerator, made: Attended) -> None:
-    """Keeps the room free that the component will take on a wide page, so that nothing jumps when it arrives."""
+def height(made: Attended) -> int:
+    """The height in pixels that the component takes on a wide page, so that it can be kept free until it is there."""
     tokens = max(len(made.queries), len(made.keys))
     lines = min(max(300 / tokens, min(9, 600 / tokens)), 24) * tokens  # as viz/overview/layout.js arranges them
-    room.html(f"<style>@media (min-width: 1000px) {{ .st-key-every-head {{ min-height: {lines + 128:.0f}px }} }}</style>")
+    return round(lines + 128)
 
 
 def show(data: dict, key: str = "overview") -> None:

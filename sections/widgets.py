@@ -8,6 +8,7 @@ from math import isinf
 from typing import Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 from streamlit.errors import StreamlitAPIException
 
 from sections import story
@@ -17,6 +18,14 @@ DEFAULTS = Scene()
 
 Head = tuple[int, int]
 """Layer and head, both counted from 0."""
+
+
+def room(name: str, height: int, **settings: Any) -> DeltaGenerator:
+    """A container that is `height` pixels high from the first moment, so that nothing below it jumps when it fills.
+
+    Once the style is there (viz/cells.css) it is as high as what is in it.
+    """
+    return st.container(key=f"room-{name}", height=height, border=False, **settings)
 
 
 def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> str:
