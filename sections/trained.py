@@ -20,7 +20,7 @@ from sections import attend, film, overview, story
 from sections.attended import Attended
 from sections.choices import choose_look
 from sections.limits import MAX_SECONDS, MAX_TRAININGS
-from sections.widgets import one_of
+from sections.widgets import line, one_of
 from viz import cells
 from viz.numbers import percent
 
@@ -89,8 +89,7 @@ def _text(task: Task) -> Recognised:
     def take_sample() -> None:
         st.session_state.update({name: st.session_state.sample, "sample": None})
 
-    text = st.text_input(story.LABELS["text"], task.examples[0], key=name, bind="query-params", live="300ms") or ""
-    recognised = task.recognise(text)
+    recognised = task.recognise(line(name, "text", task.examples[0]))
     with st.container(horizontal=True, vertical_alignment="center"):
         st.pills(story.LABELS["examples"], task.examples, key="sample", on_change=take_sample, label_visibility="collapsed")
         with st.popover(story.HEADINGS["pieces"], icon=":material/extension:"):

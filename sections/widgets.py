@@ -1,7 +1,7 @@
 """The few kinds of widget the pages are made of, each bound to the address under its own name."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
 from math import isinf
@@ -28,6 +28,23 @@ def room(name: str, height: int, **settings: Any) -> DeltaGenerator:
     return st.container(key=f"room-{name}", height=height, border=False, **settings)
 
 
+def _changed(name: str, then: Callable[[], None] | None = None) -> Callable[[], None]:
+    """What happens when a bound widget changes.
+
+    Streamlit keeps the address a page was opened at, and sends it again with the next widget that comes or goes: what
+    has changed since must be told to it.
+    """
+
+    def tell() -> None:
+        now = st.session_state[name]
+        if st.query_params.get(name, str(now)) != str(now):
+            st.session_state[name] = now
+        if then:
+            then()
+
+    return tell
+
+
 def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> str:
     """A bound choice between plain names, all in sight."""
     default = str(settings.pop("default", getattr(DEFAULTS, name, None)))
@@ -41,6 +58,7 @@ def one_of(name: str, options: type[StrEnum] | list[str], **settings: Any) -> st
         key=name,
         bind="query-params",
         help=story.HELP.get(name),
+        on_change=_changed(name, settings.pop("on_change", None)),
         **settings,
     )
     if chosen is None:  # the address says `name=`, which Streamlit takes for a choice of nothing
@@ -63,6 +81,7 @@ def whole_number(name: str, low: int, high: int, **settings: Any) -> int | None:
         key=name,
         bind=_bind(name),
         help=story.HELP.get(name),
+        on_change=_changed(name),
         **settings,
     )
 
@@ -79,14 +98,29 @@ def _bind(name: str) -> Literal["query-params"] | None:
 def switch(name: str, default: bool, *, disabled: bool = False) -> bool:
     """A bound yes or no."""
     return st.toggle(
-        story.LABELS[name], default, key=name, bind="query-params", help=story.HELP.get(name), disabled=disabled
+        story.LABELS[name],
+        default,
+        key=name,
+        bind="query-params",
+        help=story.HELP.get(name),
+        disabled=disabled,
+        on_change=_changed(name),
     )
 
 
-def line(name: str, label: str = "") -> str:
+def line(name: str, label: str = "", default: str | None = None) -> str:
     """A bound line of text that follows the typing."""
-    label = story.LABELS[label or name]
-    return st.text_input(label, getattr(DEFAULTS, name), key=name, bind="query-params", live="300ms") or ""
+    return (
+        st.text_input(
+            story.LABELS[label or name],
+            getattr(DEFAULTS, name) if default is None else default,
+            key=name,
+            bind="query-params",
+            live="300ms",
+            on_change=_changed(name),
+        )
+        or ""
+    )
 
 
 def ranked(name: str, options: Sequence[str]) -> int:
@@ -118,5 +152,12 @@ def select(name: str, options: list[str], **settings: Any) -> str:
     """A bound choice between plain names, one in sight."""
     default = options.index(str(getattr(DEFAULTS, name)))
     return st.selectbox(
-        story.LABELS[name], options, default, key=name, bind="query-params", help=story.HELP.get(name), **settings
+        story.LABELS[name],
+        options,
+        default,
+        key=name,
+        bind="query-params",
+        help=story.HELP.get(name),
+        on_change=_changed(name, settings.pop("on_change", None)),
+        **settings,
     )

@@ -7,12 +7,12 @@ from models.pretrained.model import Pretrained
 from models.pretrained.pieces import Pieces
 from sections import story
 from sections.limits import MAX_CHARACTERS
-from sections.widgets import choose, literal
+from sections.widgets import choose, line, literal
 
 
 def read_or_say(pretrained: Pretrained, name: str) -> Pieces | None:
     """The pieces of the text typed under a name; where there are none, the reason right below it, and None."""
-    text = st.text_input(story.LABELS[name], story.REAL[name], key=name, bind="query-params", live="300ms") or ""
+    text = line(name, default=story.REAL[name])
     try:
         if len(text) > MAX_CHARACTERS:
             raise Unreadable(story.too_many_characters(len(text), MAX_CHARACTERS))
