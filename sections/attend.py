@@ -5,12 +5,11 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from models.trace import QUERY_BY_KEY, Step
 from sections import chain, focus, heads, overview, scaling, sentence, take_away, vectors, walk_through
 from sections.attended import Attended
 from sections.choices import Look
 from sections.scene import Computation
-from sections.widgets import one_of, room, whole_number
+from sections.widgets import room, whole_number
 
 
 class First(NamedTuple):
@@ -37,26 +36,24 @@ def render(
     layers: the records of all layers of a stack, of which `made` is number `layer`, counted from 0.
     `follow` is called with the query, counted from 0, whenever that is. `first` is what is open until one chooses.
     """
-    top, every_head = room("asking", 74), room("heads", overview.height(made))
+    top = room("asking", 74)
+    with room("heads", overview.height(made)):
+        overview.render(made, look, look.step, layers or [made.trace], layer)
     left, right = st.columns([5, 7], gap="large")
     with left, st.container(key="maps"):
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            step = Step(one_of("step", list(QUERY_BY_KEY), default=Step.WEIGHTS))
-            head = whole_number("head", 1, made.num_heads, width=130, default=first.head) - 1 if made.num_heads > 1 else 0
-        with every_head:  # first of the large pictures to be sent
-            overview.render(made, look, step, layers or [made.trace], layer)
+        head = whole_number("head", 1, made.num_heads, width=130, default=first.head) - 1 if made.num_heads > 1 else 0
         if made.says:
             st.caption(made.says[head])
-        focus.render(made, look, step, head)
+        focus.render(made, look, look.step, head)
     walk = walk_through.frame(made, right)
     with top:
         ask(made, look, head, walk, follow, first.query)
     if isinstance(made, Computation):
         scaling.render(made, look, head)
     chain.render(made, look, head)
-    heads.render(made, look, step)
+    heads.render(made, look, look.step)
     vectors.render(made)
-    take_away.render(made, step, head, walk)
+    take_away.render(made, look.step, head, walk)
 
 
 @st.fragment

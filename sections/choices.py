@@ -9,6 +9,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from models.recipes import RECIPES
 from models.tokens import SPLITTERS
+from models.trace import QUERY_BY_KEY, Step
 from sections import story, widgets
 from sections.examples import EXAMPLES, WORKED
 from sections.limits import MAX_HEADS, MAX_SEED, MAX_TOKENS, MAX_WIDTH
@@ -19,6 +20,7 @@ from sections.widgets import DEFAULTS, line, one_of, room, select, switch, whole
 class Look(NamedTuple):
     """Choices that change no number, only what is shown of it."""
 
+    step: Step = Step.WEIGHTS
     products: bool = False
     every_key: bool = False
     picture: str = "svg"
@@ -68,6 +70,7 @@ def choose() -> tuple[Scene, Look, Places]:
 def choose_look() -> Look:
     """What is shown of the numbers, and how."""
     return Look(
+        step=Step(one_of("step", list(QUERY_BY_KEY), default=Step.WEIGHTS)),
         together=one_of("together", ["each", "average", "maximum"], default="each"),
         leave_out=one_of("leave_out", ["none", "special", "first"], default="none"),
         shade=one_of("shade", ["map", "row"], default="map"),
