@@ -1,6 +1,7 @@
 """What every answer of a public host must carry, and what no visitor may do, whatever stands in front of the process."""
 
 import os
+from collections.abc import Mapping
 from time import monotonic
 
 from starlette.responses import PlainTextResponse
@@ -32,7 +33,7 @@ _HEADERS = [(name.encode(), value.encode()) for name, value in HEADERS.items()]
 
 
 class Guard:
-    """Puts `HEADERS` on every answer, closes `CLOSED` and hangs up on floods.
+    """Puts `HEADERS` on every answer, closes `CLOSED`, turns away pages of other sites and hangs up on floods.
 
     An upload for a session of another replica becomes a 404, at which the proxy asks that one.
     """
@@ -42,7 +43,10 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
-            await self.app(scope, _paced(receive), send)
+            if _foreign(dict(scope["headers"])):
+                await send({"type": "websocket.close", "code": 1008})
+            else:
+                await self.app(scope, _paced(receive), send)
             return
         path = scope.get("path", "")
 
@@ -54,6 +58,12 @@ class Guard:
 
         app = PlainTextResponse("Not found", 404) if path.startswith(CLOSED) else self.app
         await app(scope, receive, guarded)
+
+
+def _foreign(headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a page of another site asks. Streamlit would refuse it too, but first ask outside for this machine's address."""
+    origin = headers.get(b"origin")
+    return origin is not None and origin.partition(b"://")[2] != headers.get(b"host")
 
 
 def _paced(receive: Receive) -> Receive:

@@ -143,11 +143,21 @@ def test_what_strangers_have_no_use_for_is_closed(site, path):
 
 
 @needs_nginx
-@pytest.mark.parametrize("host, code", [("localhost", 101), ("evil.example", 403)])
-def test_only_the_site_s_own_names_get_a_session(site, host, code):
+@pytest.mark.parametrize(
+    "said, code",
+    [
+        ({"Host": "localhost"}, 101),
+        ({"Host": "localhost", "Origin": "http://localhost"}, 101),
+        ({"Host": "evil.example"}, 403),
+        ({"Host": "localhost", "Origin": "http://evil.example"}, 403),
+        ({"Host": "localhost", "Origin": "null"}, 403),
+        ({"Host": "localhost", "Origin": "http://["}, 403),
+    ],
+)
+def test_only_the_site_s_own_names_and_pages_get_a_session(site, said, code):
     connection = HTTPConnection(site.removeprefix("http://"), timeout=10)
     upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
-    connection.request("GET", "/_stcore/stream", headers=upgrade | {"Host": host, "Sec-WebSocket-Key": "A" * 22 + "=="})
+    connection.request("GET", "/_stcore/stream", headers=upgrade | said | {"Sec-WebSocket-Key": "A" * 22 + "=="})
     assert connection.getresponse().status == code
     connection.close()
 
