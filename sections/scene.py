@@ -20,7 +20,7 @@ from models.trace import Step
 from models.twin import Agreement, compare
 from sections import story
 from sections.attended import Attended
-from sections.limits import KEPT_SCENES, KEPT_STACKS, MAX_CHARACTERS, MAX_TOKENS, MAX_WEIGHTS
+from sections.limits import KEPT_SCENES, KEPT_STACKS, MAX_CHARACTERS, MAX_INNER, MAX_TOKENS, MAX_WEIGHTS
 from viz.cells import readable
 
 _DRAWING = Lock()  # torch has one generator for all visitors; a seed holds only while nobody else draws
@@ -273,9 +273,12 @@ def _config(scene: Scene) -> AttentionConfig:
     widths = (scene.kdim, scene.vdim) if scene.attention is Attention.CROSS else (None, None)
     try:
         config = RECIPES[scene.recipe].config(scene.embed_dim, scene.num_heads, scene.head_dim, *widths)
-        return replace(config, scale=scene.factor, num_kv_heads=scene.kv_heads if scene.num_heads > 1 else None)
+        config = replace(config, scale=scene.factor, num_kv_heads=scene.kv_heads if scene.num_heads > 1 else None)
     except ValueError as error:
         raise Refused("heads", str(error)) from error
+    if config.num_heads * config.width > MAX_INNER:
+        raise Refused("heads", story.too_wide(config.num_heads, config.width, MAX_INNER))
+    return config
 
 
 def _visible(scene: Scene, queries: int, keys: list[str]) -> Tensor | None:

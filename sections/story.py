@@ -903,6 +903,14 @@ def too_many_weights(heads: int, queries: int, keys: int, most: int) -> str:
     )
 
 
+def too_wide(heads: int, width: int, most: int) -> str:
+    """When heads × head_dim is over the limit."""
+    return (
+        f"{heads} heads of {width} are {heads * width:,} numbers for every token; at most {most:,} are computed. "
+        "Use fewer heads, or a smaller head_dim or embed_dim under “More”."
+    )
+
+
 def too_many_layers(layers: int, weights: int, most: int) -> str:
     """When the weights of all layers are over the limit."""
     return f"{layers} layers have {weights:,} weights; at most {most:,} are drawn. Use fewer layers or a shorter text."

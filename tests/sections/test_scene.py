@@ -12,7 +12,7 @@ from models.multi_head import MultiHeadAttention
 from models.trace import Step
 from sections import scene as rooms, story
 from sections.examples import EXAMPLES, WORKED
-from sections.limits import MAX_CHARACTERS, MAX_TOKENS, MAX_WEIGHTS
+from sections.limits import MAX_CHARACTERS, MAX_INNER, MAX_TOKENS, MAX_WEIGHTS
 from sections.scene import Attention, Mask, Refused, Scale, Scene, Source, compute
 from tests.sections.oracle import sees
 
@@ -190,6 +190,14 @@ def test_the_limit_itself_is_allowed():
     long = " ".join(["word"] * MAX_TOKENS)
     made = compute.__wrapped__(replace(RANDOM, text=long, attention=Attention.MULTI_HEAD, heads=8))
     assert made.trace.weights.numel() == MAX_WEIGHTS
+
+
+def test_heads_too_wide_for_all_of_them_are_refused():
+    most = MAX_INNER // 16
+    scene = replace(RANDOM, attention=Attention.MULTI_HEAD, heads=16, head_dim=most)
+    assert compute.__wrapped__(scene).trace.q.shape[-1] == most
+    refused = refusal(replace(scene, head_dim=most + 1))
+    assert refused.choice == "heads" and f"{16 * (most + 1):,}" in refused.reason and f"{MAX_INNER:,}" in refused.reason
 
 
 def test_a_query_that_sees_nothing_takes_nothing():
