@@ -87,12 +87,12 @@ def whole_number(name: str, low: int, high: int, **settings: Any) -> int | None:
 
 
 def _bind(name: str) -> Literal["query-params"] | None:
-    """No binding on a first run with infinity in the address: of all nonsense, only there Streamlit raises."""
-    try:
-        infinite = isinf(float(st.query_params.get(name, 0)))
-    except ValueError:
-        infinite = False
-    return None if infinite and name not in st.session_state else "query-params"
+    """No binding where the address says infinity, which is taken out: of all nonsense, only there Streamlit raises."""
+    with suppress(ValueError):
+        if isinf(float(st.query_params.get(name, 0))):
+            st.query_params.pop(name)
+            return None
+    return "query-params"
 
 
 def switch(name: str, default: bool, *, disabled: bool = False) -> bool:
