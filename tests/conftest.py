@@ -7,6 +7,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
@@ -14,6 +15,7 @@ import pytest
 import torch
 from hypothesis import settings
 from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from streamlit.components.v2 import manifest_scanner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -22,6 +24,9 @@ from models.pretrained.model import Pretrained, load  # noqa: E402
 from tests.browser import CHROMIUM, DESK, READY, launch, serve  # noqa: E402 — the line above finds it
 
 torch.set_num_threads(1)  # as the app does: another number of threads may round a last digit differently
+
+# AppTest looks through every installed package for components at each first run, which takes longer than the page.
+manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
 
 settings.register_profile("lab", deadline=None, max_examples=200)
 settings.load_profile("lab")
