@@ -55,7 +55,7 @@ def choose() -> tuple[Scene, Look, Places]:
         if attention is not Attention.SINGLE_HEAD and chosen["source"] is Source.RANDOM:
             chosen["heads"] = whole_number("heads", 1, MAX_HEADS, width=130)
         more = st.popover(story.LABELS["more"], icon=":material/tune:")
-    below = st.container(gap="xsmall")
+    below = room("remarks", 24, gap="xsmall")
     with more:
         computed, shown = st.columns(2, gap="medium")
         with computed:

@@ -11,6 +11,7 @@ from models.trace import Step
 from sections import arithmetic, story
 from sections.attended import Attended
 from sections.choices import Look
+from sections.widgets import room
 from viz import cells
 from viz.numbers import percent
 
@@ -33,7 +34,8 @@ def frame(made: Attended, narrow: DeltaGenerator) -> Frame:
     The first pieces go into `narrow`; the last two, blend and output, are as wide as the page.
     """
     with narrow:
-        said = st.empty()
+        with room("said", 28):
+            said = st.empty()
         pictures = [_beside(made, steps, [1, 2]) for steps in arithmetic.STEPS[:-2]]
     pictures += [_beside(made, steps, [2, 6]) for steps in arithmetic.STEPS[-2:]]
     return Frame(said, pictures)
@@ -51,11 +53,11 @@ def fill(frame: Frame, made: Attended, look: Look, head: int, query: int) -> Non
 def _beside(made: Attended, steps: Sequence[Step], widths: Sequence[int]) -> DeltaGenerator:
     """The words of some steps, and beside them the room for their picture."""
     theme = st.context.theme.type or "light"
-    words, room = st.columns(widths, gap="medium")
+    words, picture = st.columns(widths, gap="medium")
     for step in steps:
         title = story.STEPS[step].title
         words.markdown(f"**{title}** ${formula(made, step, theme)}$  \n:small[{remark(made, step)}]")
-    return room.empty()
+    return picture.empty()
 
 
 def sentence(made: Attended, head: int, query: int) -> str:

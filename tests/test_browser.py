@@ -311,7 +311,7 @@ def test_the_first_screen(visit, record_property):
     shift = page.evaluate("window.__shift")
     record_property("layout_shift", shift)
     print(f"layout shift while loading: {shift:.3f}")
-    assert shift < 0.25
+    assert shift < 0.05
     controls = page.evaluate(CONTROLS)
     assert len(controls) <= 8, controls
     choices, parts = ("text", "attention", "mask", "source"), (".st-key-overview .maps", ".st-key-overview .lines", ".st-key-overview .readout")
