@@ -38,13 +38,16 @@ def launch(playwright: Playwright) -> Browser:
 
 
 @contextmanager
-def serve(script: str = "app.py") -> Iterator[str]:
-    """Run a script with Streamlit on a free port; gives its address once it answers."""
+def serve(script: str = "app.py", *, before: Path = ROOT) -> Iterator[str]:
+    """Run a script with Streamlit on a free port; gives its address once it answers.
+
+    before: a folder where Python looks for modules first.
+    """
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     command = [sys.executable, "-m", "streamlit", "run", script, f"--server.port={port}", "--server.headless=true"]
-    paths = {"PYTHONPATH": str(ROOT)}
+    paths = {"PYTHONPATH": f"{before}{os.pathsep}{ROOT}"}
     server = subprocess.Popen(command, cwd=ROOT, env=os.environ | paths, stdout=subprocess.DEVNULL)
     try:
         address = f"http://127.0.0.1:{port}"
