@@ -6,9 +6,11 @@ from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 from uuid import uuid4
 
+from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.util import calc_hash
 from websockets.asyncio.client import ClientConnection, connect
 
 PATIENCE = 10
@@ -26,13 +28,13 @@ class Visitor:
     widgets: the ids of each and of the fragment it is in, by its key. files: ids of the downloads, in order.
     """
 
-    def __init__(self, address: str, **choices: object) -> None:
+    def __init__(self, address: str, page: str = "", **choices: object) -> None:
         self.address = address
         self.choices = choices
         self.socket: ClientConnection | None = None
         self.session = self.cookie = ""
         self._known: set[str] = set()
-        self._page = ""
+        self._page = calc_hash(page) if page else ""
         self.widgets: dict[str, tuple[str, str]] = {}
         self.files: list[str] = []
         self.html = ""
@@ -129,6 +131,8 @@ class Visitor:
         drawn = getattr(element, kind)
         if kind == "exception":
             raise Failed(f"{drawn.type}: {drawn.message}")
+        if kind == "alert" and drawn.format == Alert.ERROR:
+            raise Failed(drawn.body)
         if name := getattr(drawn, "id", ""):
             self.widgets[name.rpartition("-")[2]] = name, fragment
         if kind == "html":

@@ -1,5 +1,7 @@
 """The pictures of the walk-through: for each step a table of tokens, vectors and numbers, as HTML."""
 
+from collections.abc import Sized
+
 import numpy as np
 from einops import rearrange
 from torch import Tensor
@@ -36,7 +38,7 @@ def pictures(made: Attended, head: int, query: int, *, products: bool, every_key
     steps = walk(made.trace, head, query).map(Tensor.numpy)
     count = len(made.keys)
     many = products and steps.k.size > MAX_TERMS
-    shown = list(range(count)) if count <= FEW or (every_key and not many) else _heaviest(steps.weights)
+    shown = list(range(count)) if every_key and not many else heaviest(steps.weights)
     return [
         _query(made, steps, query),
         _scores(made, steps, query, shown, products),
@@ -47,7 +49,8 @@ def pictures(made: Attended, head: int, query: int, *, products: bool, every_key
     ]
 
 
-def _heaviest(weights: np.ndarray) -> list[int]:
+def heaviest(weights: np.ndarray) -> list[int]:
+    """The keys with the largest weights, at most `FEW`, in the order of the text."""
     return sorted(np.argsort(-weights, kind="stable")[:FEW].tolist())
 
 
@@ -95,7 +98,7 @@ def _weights(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
 
     rows = [row(cells.token(made.keys[i], "key"), steps.exponentials[i], steps.weights[i]) for i in shown]
     if others := _others(made, shown):
-        rows.append(row(_counted(others), steps.exponentials[others].sum(), steps.weights[others].sum()))
+        rows.append(row(counted(others), steps.exponentials[others].sum(), steps.weights[others].sum()))
     total = short(steps.total)
     head = [story.COLUMNS["key"], story.COLUMNS["exponential"], f"÷ {total}", story.COLUMNS["weight"]]
     foot = [story.COLUMNS["sum"], total, "", short(steps.weights.sum())]
@@ -115,7 +118,7 @@ def _blend(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
     ]
     if others := _others(made, shown):
         rest = cells.vector(steps.weighted[others].sum(0), of_weighted, label=story.COLUMNS["weighted"])
-        rows.append([_counted(others), cells.weight(steps.weights[others].sum()), "", rest])
+        rows.append([counted(others), cells.weight(steps.weights[others].sum()), "", rest])
     head = [story.COLUMNS["key"], story.COLUMNS["weight"], "v", story.COLUMNS["weighted"]]
     foot = [story.COLUMNS["sum"], "", "", f'{_ring("value", steps.context, of_weighted, "z")}<span class="op">= z</span>']
     return cells.table(head, rows, foot, caption=story.CAPTIONS["context"])
@@ -147,7 +150,8 @@ def _others(made: Attended, shown: list[int]) -> list[int]:
     return sorted(set(range(len(made.keys))) - set(shown))
 
 
-def _counted(others: list[int]) -> str:
+def counted(others: Sized) -> str:
+    """How many other keys there are, as the head of their row."""
     return story.HINTS["others"].format(count=len(others))
 
 

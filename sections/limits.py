@@ -25,8 +25,8 @@ MAX_HEADS = 16
 MAX_WIDTH = 512
 """Of embed_dim, head_dim, kdim and vdim: the base model of Vaswani et al. 2017."""
 
-MAX_INNER = 2048
-"""Heads × head_dim, the columns of W_Q: 16 heads of 128, as in the models of today; a matrix is 4 MB at most."""
+MAX_INNER = 1024
+"""Heads × head_dim, the columns of W_Q: 16 heads of 64, as in the large model of Vaswani et al. 2017."""
 
 MAX_LAYERS = MOST_BLOCKS
 

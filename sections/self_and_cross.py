@@ -1,11 +1,14 @@
 """Self-attention and cross-attention side by side, and both as a lookup in a soft table."""
 
 from dataclasses import replace
+from html import escape
 
+import numpy as np
 import streamlit as st
 
 from models.trace import Step
 from sections import story
+from sections.arithmetic import counted, heaviest
 from sections.choices import Look
 from sections.pictures import hidden, show
 from sections.scene import Attention, Computation, Refused, Source, compute
@@ -47,15 +50,19 @@ def _side(made: Computation, look: Look, kind: str, query: int) -> None:
 
 
 def _lookup(made: Computation, query: int) -> str:
-    """The query against a table of keys and values, and the answer blended from it."""
+    """The query against a table of keys and values, and the answer blended from it. Of many keys the heaviest."""
     weights, v = made.trace.weights[0, 0, query].numpy(), made.trace.v[0, 0].numpy()
-    top = cells.limit(v)
-    rows = [
-        [cells.token(key, "key"), cells.bar(share), percent(share).replace("<", "&lt;"), cells.vector(value, top, label="v")]
-        for key, share, value in zip(made.keys, weights, v, strict=True)
-    ]
+    top, shown = cells.limit(v), heaviest(weights)
+    rows = [[cells.token(made.keys[i], "key"), *_share(weights[i]), cells.vector(v[i], top, label="v")] for i in shown]
+    if len(others := np.delete(weights, shown)):
+        rows.append([counted(others), *_share(others.sum()), ""])
     answer = cells.vector(made.trace.context[0, 0, query].numpy(), top, label="z")
     asked = cells.token(made.queries[query], "query")
     head = [story.COLUMNS["key"], story.COLUMNS["match"], "", story.COLUMNS["value"]]
     foot = [f"{asked} {story.COLUMNS['gets']}", "", "", f'<span class="ring value">{answer}</span>']
     return cells.table(head, rows, foot, caption=story.CAPTIONS["lookup"])
+
+
+def _share(weight: float) -> tuple[str, str]:
+    """A weight as a bar and in words."""
+    return cells.bar(weight), escape(percent(weight))

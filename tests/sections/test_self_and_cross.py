@@ -10,6 +10,7 @@ from streamlit.util import calc_hash
 
 from models.recipes import RECIPES
 from sections import story
+from sections.arithmetic import FEW
 from sections.limits import MAX_WEIGHTS
 from sections.scene import Attention, Computation, Mask, Scene, Source, compute
 from tests.sections.oracle import agree, work_out
@@ -124,6 +125,16 @@ def test_what_is_typed_here_is_looked_at_and_stays():
     page.get_by_key("attention").set_value("cross").run()
     assert state(page, "context") == "a new one"
     holds(page)
+
+
+def test_of_many_keys_the_heaviest_are_listed_and_the_others_summed():
+    text = " ".join(f"w{n}" for n in range(FEW + 5))
+    page = opened(**ONE_HEAD | {"text": text})
+    table, weights = lookups(page)[0], work_out(sides(page)["self"], 0, state(page, "query") - 1)["weights"]
+    listed = sorted(np.argsort(-weights)[:FEW])
+    assert [row[0].text for row in table.rows] == [*(f"w{n}" for n in listed), story.HINTS["others"].format(count=5)]
+    agree([row[2].text for row in table.rows[:-1]], weights[listed], percent)
+    agree([table.rows[-1][2].text], 1 - weights[listed].sum(), percent)
 
 
 def test_another_query():
