@@ -4,7 +4,8 @@
 
 Each scene is opened by a visitor of its own, in a hosted process of its own, after the page at its smallest: what that
 loads is not counted. Memory is the most the process ever held while the scene was made and sent, time is from the request
-to the last message. Linux only, loopback only. Exits with 1 if a bound is missed.
+to the last message. The real model must be installed (README). Linux only, loopback only. Exits with 1 if a bound is
+missed.
 """
 
 import asyncio
@@ -15,13 +16,14 @@ from time import perf_counter
 
 from benchmarks.hosting import megabytes, one_process
 from benchmarks.visitors import Visitor
-from sections.limits import MAX_HEADS, MAX_INNER, MAX_LAYERS, MAX_TOKENS, MAX_WEIGHTS, MAX_WIDTH
+from sections.limits import MAX_HEADS, MAX_INNER, MAX_LAYERS, MAX_RUN_WEIGHTS, MAX_TOKENS, MAX_WEIGHTS, MAX_WIDTH
 
 PORT = 8730
 MOST_MEMORY, MOST_SECONDS = 300, 2.0
 SMALL = {"source": "random", "text": "one two", "context": "three four"}
 WIDE = {"source": "random", "embed_dim": MAX_WIDTH, "positions": "true", "products": "true", "every_key": "true"}
 SIDE = int((MAX_WEIGHTS / MAX_HEADS) ** 0.5)
+PIECES = int((MAX_RUN_WEIGHTS / 72) ** 0.5)
 DEEP = int((MAX_WEIGHTS / MAX_HEADS / MAX_LAYERS) ** 0.5)
 
 
@@ -44,6 +46,7 @@ def scenes() -> dict[str, tuple[str, dict[str, object]]]:
         "in torch": ("torch", square),
         "self and cross": ("self-and-cross", long),
         f"block, {MAX_LAYERS} layers × {DEEP} tokens": ("block", deep),
+        f"a real model, 72 heads × {PIECES} pieces": ("pretrained", {"real_text": " ".join(["cat"] * (PIECES - 2))}),
     }
 
 

@@ -10,8 +10,9 @@ from models.trace import Step
 from sections import attend, overview, story, walk_through
 from sections.attended import Attended
 from sections.choices import Look
+from sections.markdown import literal
 from sections.pictures import show
-from sections.widgets import literal, whole_number
+from sections.widgets import whole_number
 from viz import heatmaps
 from viz.cells import readable
 

@@ -41,5 +41,8 @@ MAX_SECONDS = 90
 MAX_RUN_BYTES = 2**27
 """Of the runs of the pretrained model that are kept for all visitors: some dozens of sentences. The latest always is."""
 
+MAX_RUN_WEIGHTS = 10 * 2**20
+"""Of one run of the pretrained model, layers × heads × pieces²: every step of every head is kept, some 22 bytes a weight."""
+
 MAX_MAPS = 2**21
 """Weights of all layers drawn at once; of a longer text those of one layer are."""

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from models.block import BlockStep
 from models.multi_head import AttentionConfig
 from models.trace import Step
+from sections.markdown import code, literal
 from viz.colours import ROLES
 
 TITLE = "Attention Lab"
@@ -362,6 +363,14 @@ def too_many_characters(count: int, most: int) -> str:
     return f"a text may have at most {most:,} characters here; got {count:,}. Leave out the rest."
 
 
+def too_many_pieces(count: int, most: int, maps: int) -> str:
+    """When a text has more pieces than there is memory for, though the model could read it."""
+    return (
+        f"every number of all {maps} heads is kept, so a text may have at most {most} pieces here; got {count}. "
+        f"Leave out at least {count - most}."
+    )
+
+
 def downloading(name: str, done: float, total: float) -> str:
     """How far a download is, in megabytes."""
     return f"{name}: {done:.0f} of {total:.0f} MB"
@@ -578,7 +587,7 @@ VERDICTS = {"works": "Works.", "fails": "Fails.", "silent": "Careful."}
 
 def mask_shape(typed: str) -> str:
     """When the typed shape of a mask is none."""
-    came = f"got “{typed}”" if typed.strip() else "nothing is typed yet"
+    came = f"got “{literal(typed)}”" if typed.strip() else "nothing is typed yet"
     return f"The shape of the mask must be whole numbers with commas, like 2, 7 for batch × keys; {came}."
 
 
@@ -805,7 +814,7 @@ def left_out(tokens: list[str]) -> str:
     """When keys are left out of the maps; says why so much goes to them."""
     if not tokens:
         return "There is no special token here to leave out."
-    listed = ", ".join(f"`{token}`" for token in dict.fromkeys(tokens))
+    listed = ", ".join(map(code, dict.fromkeys(tokens)))
     return (
         f"Left out of the maps as keys: {listed}. Every row is divided by what is left; the walk-through keeps them. "
         "Softmax must give all its shares away, so a head with nothing to look for often leaves them with the first token "

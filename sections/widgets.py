@@ -1,6 +1,5 @@
 """The few kinds of widget the pages are made of, each bound to the address under its own name."""
 
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from enum import StrEnum
@@ -130,11 +129,6 @@ def ranked(name: str, options: Sequence[str]) -> int:
         del st.session_state[name]
     chosen = st.selectbox(story.LABELS[name], every, key=name, bind="query-params", width=260)
     return max(every.index(chosen) - 1, 0)
-
-
-def literal(text: str) -> str:
-    """Text as markdown that shows it as it is, whatever marks are in it."""
-    return re.sub(r"([!-/:-@\[-`{-~])", r"\\\1", text)
 
 
 def choose(**choices: object) -> None:

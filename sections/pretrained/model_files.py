@@ -9,8 +9,8 @@ from models.pretrained.errors import Unusable
 from models.pretrained.files import PACKAGE, VARIABLE, find
 from models.pretrained.model import Pretrained
 from sections import story
+from sections.markdown import literal
 from sections.pretrained import runs
-from sections.widgets import literal
 
 _DOWNLOADING = BoundedSemaphore(1)
 PACKAGE_VERSION = "0.1.0"

@@ -1,13 +1,16 @@
 """What is typed for the pretrained model."""
 
+from math import isqrt
+
 import streamlit as st
 
 from models.pretrained.errors import Unreadable
 from models.pretrained.model import Pretrained
 from models.pretrained.pieces import Pieces
 from sections import story
-from sections.limits import MAX_CHARACTERS
-from sections.widgets import choose, line, literal
+from sections.limits import MAX_CHARACTERS, MAX_RUN_WEIGHTS
+from sections.markdown import literal
+from sections.widgets import choose, line
 
 
 def read_or_say(pretrained: Pretrained, name: str) -> Pieces | None:
@@ -16,7 +19,11 @@ def read_or_say(pretrained: Pretrained, name: str) -> Pieces | None:
     try:
         if len(text) > MAX_CHARACTERS:
             raise Unreadable(story.too_many_characters(len(text), MAX_CHARACTERS))
-        return pretrained.read(text)
+        pieces = pretrained.read(text)
+        maps = pretrained.architecture.layers * pretrained.architecture.heads
+        if len(pieces) > (most := isqrt(MAX_RUN_WEIGHTS // maps)):
+            raise Unreadable(story.too_many_pieces(len(pieces), most, maps))
+        return pieces
     except Unreadable as refusal:
         st.error(literal(str(refusal)))
         return None

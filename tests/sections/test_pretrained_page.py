@@ -19,6 +19,7 @@ from models.pretrained.sentences import SENTENCES
 from models.pretrained.transformer import Run
 from models.trace import Step
 from sections import story
+from sections.limits import MAX_RUN_WEIGHTS
 from sections.pretrained import model_files, runs
 from sections.pretrained.page import FIRST, FIRST_LAYER
 from tests.models.pretrained.conftest import tiny  # noqa: F401 — a fixture
@@ -476,6 +477,15 @@ def test_more_pieces_than_the_model_has_places_for_are_refused_and_what_was_type
     assert "at most 512 pieces" in errors(page)[0] and "got 513" in errors(page)[0]
     assert state(page, "real_text") == text and not page.get("plotly_chart")
     assert following(page, "real_text") == "error"
+
+
+def test_more_pieces_than_there_is_memory_for_are_refused_before_the_model_runs(monkeypatch):
+    most = int((MAX_RUN_WEIGHTS / (LAYERS * HEADS)) ** 0.5)
+    monkeypatch.setattr(Pretrained, "run", lambda *_, **__: pytest.fail("it ran"))
+    text = " ".join(["cat"] * (most - 1))  # and two special ones
+    page = opened(real_text=text)
+    assert errors(page) == [story.too_many_pieces(most + 1, most, LAYERS * HEADS)]
+    assert state(page, "real_text") == text and following(page, "real_text") == "error"
 
 
 def test_a_text_too_long_to_be_cut_is_not_cut(monkeypatch):

@@ -25,7 +25,7 @@ class Film {
     const arrival = (this.arrival = {})
     const [maps, queries, keys] = data.shape
     const codes = data.id === this.data?.id ? this.numbers.codes : await unpack(data.codes.getChildAt(0).toArray(), maps * queries * keys)
-    if (this.arrival !== arrival) return
+    if (this.arrival !== arrival || !this.root.isConnected) return
     const other = data.id !== this.data?.id
     Object.assign(this, { data, numbers: new Numbers(codes, data), ink: readInk(this.root, data) })
     this.slider.max = data.steps.length - 1

@@ -75,7 +75,7 @@ class Overview {
   // ---- drawing ----
 
   draw() {
-    if (!this.numbers?.codes.length) return
+    if (!this.numbers?.codes.length || !this.root.isConnected) return // taken off the page, it has no colours
     const { data, numbers } = this
     this.width = this.root.clientWidth
     this.ink = readInk(this.root, data)
