@@ -349,6 +349,8 @@ def test_addresses_of_two_texts_of_characters_and_of_one_long_token(visit, serve
     expect(page.get_by_text("Left out of the maps")).to_contain_text(MARK.search(token)[0])
     settle(page)
     only_text(page, [readable(token)])
+    type_in(page, "text", "a" * 98_000)  # no markup, yet it once kept the browser busy for minutes
+    expect(page.locator(".st-key-overview .readout")).to_contain_text("aaaa")
 
 
 # ---- files of one's own ----

@@ -136,13 +136,22 @@ const fits = new Map()
 function fitted(context, text, width) {
   const name = `${width.toFixed(0)} ${context.font} ${text}`
   if (!fits.has(name)) {
-    const letters = [...text]
-    while (letters.length > 1 && context.measureText(letters.join("") + (letters.length < [...text].length ? "…" : "")).width > width)
-      letters.pop()
     if (fits.size > 5000) fits.clear()
-    fits.set(name, letters.join("") + (letters.join("") === text ? "" : "…"))
+    fits.set(name, context.measureText(text).width > width ? cut(context, [...text], width) : text)
   }
   return fits.get(name)
+}
+
+// As many letters as there is room for, found by halves, since a token may be as long as a text; one at least.
+function cut(context, letters, width) {
+  const first = (count) => `${letters.slice(0, count).join("")}…`
+  let fitting = 1, over = letters.length
+  while (over - fitting > 1) {
+    const middle = (fitting + over) >> 1
+    if (context.measureText(first(middle)).width > width) over = middle
+    else fitting = middle
+  }
+  return letters.length > 1 ? first(fitting) : letters.join("")
 }
 
 // What is looked at stays lit, in every map at once; the rest steps back. What is chosen has an outline.
