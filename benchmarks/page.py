@@ -14,7 +14,7 @@ ROUNDS = 21
 TEXT = "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
 SCENES = {
     "8 heads × 16 tokens": {"text": TEXT, "attention": "multi-head", "heads": 8, "embed_dim": 64, "source": "random"},
-    "worked example": {},
+    "the opening scene": {},
 }
 
 # Clicks, waits until every watched text has changed, and one frame more, until it is on the screen.

@@ -6,6 +6,7 @@ Every text from outside is escaped here and isolated from the writing direction 
 import unicodedata
 from collections.abc import Iterable, Sequence
 from html import escape
+from math import isfinite
 from pathlib import Path
 
 import numpy as np
@@ -16,8 +17,12 @@ from viz.numbers import exact, percent, short
 NUMBERS_FIT = 8
 """Cells of a vector that still have room for a number; longer vectors are strips of colour."""
 
-CELLS_FIT = 256
-"""Cells of a strip that can still be pointed at; longer vectors are one band of colour, named by its ends."""
+CELLS_FIT = 32
+"""Cells of a strip that can be pointed at one by one; a longer strip is one element, which tells all its numbers at once.
+A browser takes longer over a thousand elements than the server over all of attention."""
+
+TOLD_FIT = 256
+"""Numbers that one can still make out when told at once; longer vectors are named by their ends."""
 
 _SHADES = 48
 
@@ -49,11 +54,14 @@ def token(label: str, role: str = "") -> str:
 def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str, fit: int = NUMBERS_FIT) -> str:
     """A vector as a row of cells, coloured from −limit to limit; `label` names it to a screen reader.
 
-    With more than `fit` of them the cells carry their numbers as tooltips only, with more than `CELLS_FIT` none.
+    With more than `fit` of them the numbers are tooltips only, with more than `CELLS_FIT` a tooltip for all, and with
+    more than `TOLD_FIT` none.
     """
-    numbers = [float(value) for value in values]
-    if len(numbers) > CELLS_FIT:
+    numbers = values.tolist() if isinstance(values, np.ndarray) else list(map(float, values))
+    if len(numbers) > TOLD_FIT:
         return _band(numbers, limit, label)
+    if len(numbers) > max(fit, CELLS_FIT):
+        return _whole(numbers, limit, label)
     if len(numbers) > fit:
         cells = "".join(f'<i style="{_signed(x, limit)}" title="{exact(x)}"></i>' for x in numbers)
         words = ", ".join(map(short, numbers))
@@ -62,8 +70,17 @@ def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str, fi
     return f'<span class="vector" role="group" aria-label="{escape(label)}">{cells}</span>'
 
 
+def _whole(numbers: Sequence[float], limit: float, label: str) -> str:
+    """A strip as one element, each number with an edge on both sides as a cell has."""
+    shades = ",".join(f"{_shade(0.5 + 0.5 * x / limit)} 0 {100 * n / len(numbers):.4g}%" for n, x in enumerate(numbers, 1))
+    return (
+        f'<span class="strip whole" role="img" aria-label="{escape(label)}: {", ".join(map(short, numbers))}" '
+        f'title="{", ".join(map(exact, numbers))}" style="background:linear-gradient(90deg,{shades})"></span>'
+    )
+
+
 def _band(numbers: Sequence[float], limit: float, label: str) -> str:
-    """One element, however many the numbers: a cell would be narrower than a pixel."""
+    """A band of colour: each number would be narrower than a pixel."""
     shades = ",".join(map(_shade, (0.5 + 0.5 * x / limit for x in numbers)))
     words = escape(f"{label}: {len(numbers)} × {short(min(numbers))} … {short(max(numbers))}")
     return (
@@ -73,7 +90,7 @@ def _band(numbers: Sequence[float], limit: float, label: str) -> str:
 
 
 def _shade(share: float) -> str:
-    return f"var(--s{round(_SHADES * min(max(share, 0), 1))})" if np.isfinite(share) else "transparent"
+    return f"var(--s{round(_SHADES * min(max(share, 0), 1))})" if isfinite(share) else "transparent"
 
 
 def number(value: float, limit: float) -> str:
@@ -121,7 +138,7 @@ def limit(*arrays: np.ndarray) -> float:
 
 
 def _signed(value: float, limit: float) -> str:
-    return css_cell(0.5 + 0.5 * value / limit, DIVERGING) if np.isfinite(value) else ""
+    return css_cell(0.5 + 0.5 * value / limit, DIVERGING) if isfinite(value) else ""
 
 
 def _row(cells: Iterable[str]) -> str:

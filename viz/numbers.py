@@ -24,16 +24,13 @@ def percent(share: float) -> str:
 
 def _written(value: float, decimals: int) -> str:
     value = float(value)
+    if -1e6 < value < 1e6:  # first, since nearly every number is
+        if value.is_integer():
+            return f"{value:.0f}".replace("-", "−") if value else "0"
+        text = f"{value:.{decimals}f}"
+        return text.replace("-", "−") if text.strip("-0.") else "≈0"
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    if value == round(value) and abs(value) < 1e6:
-        text = f"{value:.0f}"
-    elif abs(value) >= 1e6:
-        text = f"{value:.{decimals}e}"
-    else:
-        text = f"{value:.{decimals}f}"
-        if float(text) == 0:
-            return "≈0"
-    return text.replace("-", "−") if float(text) else "0"
+    return f"{value:.{decimals}e}".replace("-", "−")

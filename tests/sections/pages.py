@@ -132,6 +132,7 @@ class _Reader(HTMLParser):
             row.append(self.cell)
         elif self.cell is not None and "strip" in classes:
             self.cell.numbers += given["aria-label"].rpartition(": ")[2].split(", ")
+            self.cell.exact += given.get("title", "").split(", ") if "whole" in classes else []
         elif self.cell is not None and tag == "i" and "title" in given:
             self.cell.exact.append(given["title"])
 

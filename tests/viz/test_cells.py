@@ -161,13 +161,22 @@ def test_the_style_has_all_roles_and_asks_nobody():
     assert cells.STYLE.count("{") == cells.STYLE.count("}")
 
 
-def test_a_vector_too_long_for_cells_is_a_band_of_one_shade_a_number():
+def test_a_strip_too_long_to_point_into_tells_all_its_numbers_at_once():
     values = np.linspace(-2, 1, cells.CELLS_FIT + 1)
-    read = Reader(cells.vector(values, 2.0, label='<x>"'))
-    ((_, band),) = read.tags
+    ((_, strip),) = Reader(cells.vector(values, 2.0, label='<x>"')).tags
+    assert strip["aria-label"] == f'<x>": {", ".join(map(short, values))}'
+    assert strip["title"] == ", ".join(map(exact, values))
+    edges = re.findall(r"var\(--s(\d+)\) 0 ([\d.]+)%", strip["style"])
+    assert [int(shade) for shade, _ in edges] == [round(48 * (0.5 + value / 4)) for value in values.tolist()]
+    np.testing.assert_allclose([float(edge) for _, edge in edges], 100 * np.arange(1, len(values) + 1) / len(values), rtol=1e-3)
+    assert len(Reader(cells.vector(values[1:], 2.0, label="x")).all("i")) == cells.CELLS_FIT
+
+
+def test_a_vector_too_long_to_be_told_is_a_band_of_one_shade_a_number():
+    values = np.linspace(-2, 1, cells.TOLD_FIT + 1)
+    ((_, band),) = Reader(cells.vector(values, 2.0, label='<x>"')).tags
     shades = [int(n) for n in re.findall(r"var\(--s(\d+)\)", band["style"])]
     assert len(shades) == len(values)
     assert shades[0] == 0 and shades == sorted(shades) and shades[-1] == round(0.75 * max(map(int, re.findall(r"--s(\d+):", cells.STYLE))))
     assert band["aria-label"] == band["title"] == f'<x>": {len(values)} × −2 … 1'
-    assert len(Reader(cells.vector(values[1:], 2.0, label="x")).all("i")) == cells.CELLS_FIT
     assert "transparent" in cells.vector([np.nan, *values], 2.0, label="x")
