@@ -21,7 +21,7 @@ from models.trained.tasks import TASKS
 from sections import story
 from sections.scene import Scene
 from tests.browser import DESK, READY, settle
-from tests.models.test_brought import WRITERS
+from tests.models.test_brought import WRITERS, packed
 from tests.test_browser import cell, choose, download
 from viz import cells, heatmaps
 from viz.cells import readable
@@ -199,7 +199,7 @@ def test_the_payloads_are_no_toys(browser):
     context.close()
     ran = {mark for one in [*asked, *(one for one in wrong if one.endswith(" ran"))] for mark in MARK.findall(one)}
     obeyed = ran | {mark for one in [*wrong, *torn(texts, PAYLOADS)] for mark in MARK.findall(one)}
-    print(len(ran), len(obeyed))
+    print(f"{len(PAYLOADS)} payloads: {len(ran)} run by themselves, {len(obeyed)} are obeyed")
     assert len(ran) >= 50 and len(obeyed) >= 70
 
 
@@ -315,6 +315,7 @@ def test_typed_words_and_what_is_saved_of_them(visit, browser, tmp_path):
     expect(chips(page)).to_have_count(len(tokens))
     open_all(page, *INSIDE)
     assert written(chips(page)) == written(keys(page)) == tokens
+    assert not re.search("[\0\1\u202e\u2066]", "".join(tokens))  # as `readable` names them
     chips(page).nth(3).click(modifiers=["Shift"])
     expect(page.locator(".remark", has_text="Summed")).to_contain_text(tokens[3])
     only_text(page, tokens)
@@ -393,6 +394,16 @@ def test_tokens_and_names_of_files(enter):
         assert written(chips(page)) == list(SHOWN)
         only_text(page, SHOWN)
         names_of_files(page, 0 if kind == "json" else HALF)
+    for payload in ("![x](http://x.invalid)", "<img/src=//x.invalid>", "www.x.invalid"):
+        upload(page, "mine.npz", packed("weights.npy", headed(payload)))
+        expect(page.get_by_test_id("stAlert")).to_contain_text(f"not a valid dtype descriptor: '{payload}'")
+        only_text(page, [payload])
+
+
+def headed(kind: str) -> bytes:
+    """An array whose numbers are of a kind that there is not; numpy says so in its own words."""
+    header = repr({"descr": kind, "fortran_order": False, "shape": (1, 1, 1)}).encode()
+    return b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header
 
 
 def names_of_files(page: Page, first: int) -> None:

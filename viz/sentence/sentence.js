@@ -16,8 +16,9 @@ export default function ({ data, parentElement, setTriggerValue }) {
   keys.hidden = data.keys.length === 0
   keys.tabIndex = data.keys.length > CROWDED ? 0 : -1 // then it scrolls
   rest()
+  const known = JSON.stringify(channel.chosen) === JSON.stringify(data.chosen) // Python agrees: nothing to draw again
   channel.chosen = data.chosen
-  tell("chosen", {})
+  if (!known) tell("chosen", {})
 
   function rest() {
     fill(queries, data.queries, "button")
