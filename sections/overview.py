@@ -52,7 +52,7 @@ def height(made: Attended) -> int:
     """The height in pixels that the component takes on a wide page, so that it can be kept free until it is there."""
     tokens = max(len(made.queries), len(made.keys))
     lines = min(max(300 / tokens, min(9, 600 / tokens)), 24) * tokens  # as viz/overview/layout.js arranges them
-    return round(lines + 128)
+    return round(lines + 112)
 
 
 def show(data: dict, key: str = "overview") -> None:
