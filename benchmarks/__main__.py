@@ -3,6 +3,6 @@
 import subprocess
 import sys
 
-for name in ("trace", "trained", "figures", "panels", "page", "overview", "pretrained"):
+for name in ("trace", "trained", "figures", "panels", "page", "overview", "pretrained", "largest", "hosting"):
     subprocess.run([sys.executable, "-m", f"benchmarks.{name}"], check=False)
     print(flush=True)
