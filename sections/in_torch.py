@@ -13,7 +13,7 @@ from models.twin import as_torch, obstacles
 from sections import story
 from sections.choices import Look
 from sections.limits import MAX_TOKENS
-from sections.scene import Attention, Computation, Mask, Source, compute
+from sections.scene import Attention, Computation, Mask, Refused, Source, compute
 from sections.widgets import one_of
 
 
@@ -21,7 +21,11 @@ def render(made: Computation, look: Look) -> None:
     """Code, the mask both ways, and our own steps to read."""
     if made.scene.source is Source.GLASS:
         st.caption(story.CODE_RANDOM.format(seed=made.scene.seed))
-        made = compute(replace(made.scene, source=Source.RANDOM))
+        try:
+            made = compute(replace(made.scene, source=Source.RANDOM))
+        except Refused as refusal:  # glass heads have sizes of their own, random ones those of the address
+            st.error(refusal.reason)
+            return
     agreed, code = st.columns([4, 8], gap="large")
     with code:
         st.markdown(f"##### {story.HEADINGS['code']}")

@@ -183,3 +183,9 @@ def test_the_difference_is_the_largest_of_all():
 
 def test_our_own_steps_are_shown_as_they_are():
     assert getsource(steps).strip() in [code.strip() for code in scripts(opened())]
+
+
+def test_sizes_that_only_random_heads_would_have_are_refused_with_the_reason():
+    page = opened(embed_dim=9)
+    assert not page.exception
+    assert [error.value for error in page.error] == [story.does_not_divide(9, Scene.heads)]
