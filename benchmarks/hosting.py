@@ -137,9 +137,9 @@ def behind_proxy(port: int) -> Iterator[tuple[str, Iterator[tuple[str, int]]]]:
         deployed.communicate(timeout=30)
 
 
-def megabytes(process: int) -> float:
-    """Of memory a process has now. Linux only."""
-    return int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[1]) / 1024
+def megabytes(process: int, kind: str = "VmRSS") -> float:
+    """Of memory a process has now, or of another kind the kernel counts. Linux only."""
+    return int(re.search(rf"{kind}:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[1]) / 1024
 
 
 async def on_one_process(count: int, seconds: float, port: int, *, typing: bool) -> tuple[Tally, list[float]]:

@@ -9,7 +9,6 @@ missed.
 """
 
 import asyncio
-import re
 import sys
 from pathlib import Path
 from time import perf_counter
@@ -67,7 +66,7 @@ async def cost(page: str, choices: dict[str, object]) -> tuple[float, float]:
         start = perf_counter()
         await visitor.open()
         seconds = perf_counter() - start
-        most = int(re.search(r"VmHWM:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[1]) / 1024
+        most = megabytes(process, "VmHWM")
         await visitor.close()
     return most - before, seconds
 
