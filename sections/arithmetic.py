@@ -68,9 +68,8 @@ def _scores(made: Attended, steps: Walk[np.ndarray], query: int, shown: list[int
     asking = cells.token(made.queries[query], "query")
     rows = [] if products else [[asking, _ring("query", steps.q, of_vectors, "q"), ""]]
     for i in shown:
-        terms = " + ".join(f"{_factor(q)}·{_factor(k)}" for q, k in zip(steps.q, steps.k[i], strict=True))
         name, score = cells.token(made.keys[i], "key"), cells.number(steps.scores[i], of_scores)
-        middle = f'<span class="terms">{terms} =</span>' if products else _ring("plain", steps.k[i], of_vectors, "k")
+        middle = _terms(steps.q, steps.k[i]) if products else _ring("plain", steps.k[i], of_vectors, "k")
         rows.append([name, middle, score])
     head = [story.COLUMNS["key"], story.COLUMNS["products"] if products else story.COLUMNS["q and k"], "q·k"]
     return cells.table(head, rows, caption=story.CAPTIONS["scores"])
@@ -158,6 +157,12 @@ def counted(others: Sized) -> str:
 def _ring(role: str, vector: np.ndarray, limit: float, label: str) -> str:
     """A vector ringed in the colour of its role."""
     return f'<span class="ring {role}">{cells.vector(vector, limit, label=label)}</span>'
+
+
+def _terms(q: np.ndarray, k: np.ndarray) -> str:
+    """The multiplications whose sum is q·k."""
+    terms = " + ".join(f"{_factor(one)}·{_factor(other)}" for one, other in zip(q, k, strict=True))
+    return f'<span class="terms">{terms} =</span>'
 
 
 def _factor(value: float) -> str:

@@ -8,7 +8,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from models.trace import Step
-from sections import arithmetic, story
+from sections import arithmetic, pieces, story
 from sections.attended import Attended
 from sections.choices import Look
 from sections.widgets import room
@@ -21,10 +21,8 @@ NAMED, LEAST = 3, 0.005
 
 @dataclass
 class Frame:
-    """Where the walk is drawn: words stand already, slots wait for sentence and pictures of a `query`."""
+    """Words that stand already, and between them the places for sentence and pictures of a `query`."""
 
-    sentence: DeltaGenerator
-    pictures: list[DeltaGenerator]
     query: int = 0
 
 
@@ -35,29 +33,35 @@ def frame(made: Attended, narrow: DeltaGenerator) -> Frame:
     """
     with narrow:
         with room("said", 28):
-            said = st.empty()
-        pictures = [_beside(made, steps, [1, 2]) for steps in arithmetic.STEPS[:-2]]
-    pictures += [_beside(made, steps, [2, 6]) for steps in arithmetic.STEPS[-2:]]
-    return Frame(said, pictures)
+            pieces.place("said")
+        for steps in arithmetic.STEPS[:-2]:
+            _beside(made, steps, [1, 2])
+    for steps in arithmetic.STEPS[-2:]:
+        _beside(made, steps, [2, 6])
+    return Frame()
 
 
 def fill(frame: Frame, made: Attended, look: Look, head: int, query: int) -> None:
     """Sentence and pictures of one query in one head, both counted from 0."""
     frame.query = query
-    frame.sentence.html(f'<p class="say">{sentence(made, head, query)}</p>')
     drawn = arithmetic.pictures(made, head, query, products=look.products, every_key=look.every_key)
-    for slot, picture in zip(frame.pictures, drawn, strict=True):
-        slot.html(picture)
+    named = {_place(steps): picture for steps, picture in zip(arithmetic.STEPS, drawn, strict=True)}
+    pieces.send({"said": f'<p class="say">{sentence(made, head, query)}</p>', **named})
 
 
-def _beside(made: Attended, steps: Sequence[Step], widths: Sequence[int]) -> DeltaGenerator:
-    """The words of some steps, and beside them the room for their picture."""
+def _beside(made: Attended, steps: Sequence[Step], widths: Sequence[int]) -> None:
+    """The words of some steps, and beside them the place for their picture."""
     theme = st.context.theme.type or "light"
     words, picture = st.columns(widths, gap="medium")
     for step in steps:
         title = story.STEPS[step].title
         words.markdown(f"**{title}** ${formula(made, step, theme)}$  \n:small[{remark(made, step)}]")
-    return picture.empty()
+    with picture:
+        pieces.place(_place(steps))
+
+
+def _place(steps: Sequence[Step]) -> str:
+    return str(steps[0])
 
 
 def sentence(made: Attended, head: int, query: int) -> str:

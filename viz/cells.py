@@ -74,7 +74,7 @@ def _whole(numbers: Sequence[float], limit: float, label: str) -> str:
     """A strip as one element, each number with an edge on both sides as a cell has."""
     shades = ",".join(f"{_shade(0.5 + 0.5 * x / limit)} 0 {100 * n / len(numbers):.4g}%" for n, x in enumerate(numbers, 1))
     return (
-        f'<span class="strip whole" role="img" aria-label="{escape(label)}: {", ".join(map(short, numbers))}" '
+        f'<span class="strip whole" role="img" aria-label="{escape(label)}" '
         f'title="{", ".join(map(exact, numbers))}" style="background:linear-gradient(90deg,{shades})"></span>'
     )
 

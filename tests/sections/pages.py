@@ -3,6 +3,7 @@
 import json
 import zlib
 from base64 import b64decode
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from html.parser import HTMLParser
 from pathlib import Path
@@ -70,8 +71,9 @@ def state(page: AppTest, name: str, default: object = None) -> object:
 
 
 def html(page: AppTest) -> list[str]:
-    """Every piece of HTML but the style."""
-    return [piece.proto.body for piece in page.get("html") if "<style" not in piece.proto.body]
+    """Every piece of HTML but the style; first those that are sent to their places."""
+    sent = [piece for one in components(page, "pieces") for piece in json.loads(one.json).values()]
+    return sent + [piece.proto.body for piece in page.get("html") if "<style" not in piece.proto.body]
 
 
 def said(page: AppTest) -> str:
@@ -131,8 +133,9 @@ class _Reader(HTMLParser):
             row = table.head if "thead" in self.open else table.foot if "tfoot" in self.open else table.rows[-1]
             row.append(self.cell)
         elif self.cell is not None and "strip" in classes:
-            self.cell.numbers += given["aria-label"].rpartition(": ")[2].split(", ")
-            self.cell.exact += given.get("title", "").split(", ") if "whole" in classes else []
+            whole = given["title"].split(", ") if "whole" in classes else []
+            self.cell.numbers += whole or given["aria-label"].rpartition(": ")[2].split(", ")
+            self.cell.exact += whole
         elif self.cell is not None and tag == "i" and "title" in given:
             self.cell.exact.append(given["title"])
 
@@ -203,7 +206,12 @@ def unpacked(array: dict | list) -> np.ndarray:
 
 def component(page: AppTest, name: str) -> BidiComponent:
     """What a component of our own was given."""
-    return next(one.proto for one in page.get("bidi_component") if one.proto.component_name == name)
+    return next(components(page, name))
+
+
+def components(page: AppTest, name: str) -> Iterator[BidiComponent]:
+    """What each component of that name was given."""
+    return (one.proto for one in page.get("bidi_component") if one.proto.component_name == name)
 
 
 def chips(page: AppTest) -> dict:

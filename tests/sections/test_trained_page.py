@@ -15,7 +15,7 @@ from models.trained.card import BadWeights
 from models.trained.task import TRAINED, Outside
 from models.trained.tasks import TASKS
 from sections import story, trained
-from tests.sections.pages import decode, fresh, html, said, state, text_of
+from tests.sections.pages import chips, decode, fresh, html, said, state, text_of
 
 OUTSIDE = {
     "reverse": {"": Outside.EMPTY, "abcdefghijklmnop": Outside.TOO_LONG, "<b>": Outside.UNKNOWN},
@@ -60,11 +60,11 @@ def test_the_maps_are_those_of_the_chosen_layer(task):
         page = opened(task=task, layer_of=layer)
         assert not page.exception
         seen = TASKS[task].run(TASKS[task].load(), TASKS[task].examples[0])[layer]
-        chips = json.loads(page.get("bidi_component")[0].proto.json)
-        assert chips["queries"][0]["label"] == label(seen.queries[0])
-        shown = chips["keys"] or chips["queries"]
+        given = chips(page)
+        assert given["queries"][0]["label"] == label(seen.queries[0])
+        shown = given["keys"] or given["queries"]
         assert [one["label"] for one in shown] == [label(key) for key in seen.keys]
-        query = chips["chosen"]["query"]
+        query = given["chosen"]["query"]
         heaviest = int(seen.trace.weights[0, 0, query].argmax())
         assert label(seen.keys[heaviest]) in said_by_walk(page)
 

@@ -1,0 +1,27 @@
+"""Pieces of HTML that follow a choice at once, wherever on the page they stand.
+
+Streamlit would clean every piece and build it anew, which takes most of the time from a click to what it shows. Here
+one message brings them all, and the browser writes over what differs.
+"""
+
+import streamlit as st
+
+from sections import canvas
+
+_place = st.components.v2.component(
+    "place",
+    html=canvas.script("pieces/place.html"),
+    js=canvas.script("pieces/place.js"),
+    isolate_styles=False,  # the pieces are styled as the rest of the page
+)
+_pieces = st.components.v2.component("pieces", js=canvas.script("pieces/pieces.js"))
+
+
+def place(name: str) -> None:
+    """Where the piece of that name stands; empty until it is sent."""
+    _place(key=f"place-{name}", data=name)
+
+
+def send(pieces: dict[str, str]) -> None:
+    """HTML for places by their names. To be called in the fragment that makes it; the places may stand outside."""
+    _pieces(key="pieces", data=pieces)
