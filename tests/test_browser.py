@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from models.trace import Step
-from sections import story
+from sections import arithmetic, story
 from sections.scene import Attention, Mask, Scene, Source, compute
 from tests.browser import DESK, PHONE, READY, address_of, settle, until_address
 from tests.sections.oracle import agree, work_out
@@ -145,6 +145,54 @@ def test_chips_by_mouse_and_by_keyboard(visit):
     page.locator(".st-key-query input").fill("2")
     page.keyboard.press("Enter")
     says(page, "two")
+
+
+AS_SENT = """() => Object.entries(attentionLab.pieces).map(([name, html]) => {
+  const wanted = Object.assign(document.createElement("div"), {className: "place", innerHTML: html})
+  return [name, document.querySelector(`.st-key-place-${name} .place`).isEqualNode(wanted)]
+})"""
+
+
+def test_pieces_are_written_over_to_what_was_sent(visit):
+    """Whatever stood there before: other numbers, fewer rows, hidden cells, words in the place of vectors."""
+    page = visit(WORKED)
+
+    def as_sent() -> None:
+        settle(page)
+        shown = dict(page.evaluate(AS_SENT))
+        assert len(shown) == len(arithmetic.STEPS) + 1 and all(shown.values()), shown
+
+    as_sent()
+    with redrawn(page):
+        page.locator(".st-key-sentence .chip").nth(1).click()
+    as_sent()
+    box = page.locator(".st-key-text input")
+    box.fill("one two three four five six seven eight nine ten eleven twelve thirteen [PAD]")
+    choose(page, "source", "random")
+    says(page, "two")
+    as_sent()
+    choose(page, "mask", "causal")
+    expect(page.locator("table.walk .hidden").first).to_be_attached()
+    as_sent()
+    page.locator("[data-testid=stPopoverButton]").first.click()
+    page.locator(".st-key-products label").first.click()
+    expect(page.locator(".terms").first).to_be_attached()
+    as_sent()
+    page.keyboard.press("Escape")
+    box.fill("one")
+    says(page, "one")
+    as_sent()
+
+
+def test_a_piece_brings_nothing_but_words_and_tables(visit):
+    page = visit(WORKED)
+    page.evaluate(
+        """attentionLab.pieces = {said: `<p onclick="wrong()" id="x">a<img src="x" onerror="wrong()"><script>wrong()</script>
+          <a href="javascript:wrong()">b</a><b style="color: red">c</b><svg onload="wrong()"></svg></p>`};
+        attentionLab.dispatchEvent(new Event("pieces"))"""
+    )
+    place = page.locator(".st-key-place-said .place")
+    assert re.sub(r"\s", "", place.inner_html()) == '<p>a<bstyle="color:red">c</b></p>'
 
 
 def test_a_copied_link_restores_the_view(visit):
