@@ -474,6 +474,12 @@ def heads_that_learned(page: Page) -> None:
             only_text(page, tokens)
 
 
+NAMED = """pieces => {
+  const names = new Set([...document.querySelectorAll("table.walk bdi")].map(name => name.textContent))
+  return pieces.every(piece => names.has(piece))
+}"""
+
+
 def a_real_model(page: Page, minilm: Pretrained) -> None:
     """No payload outlives being cut into its pieces, which are letters, digits or one sign."""
     type_in(page, "real_text", TEXT)
@@ -491,8 +497,7 @@ def a_real_model(page: Page, minilm: Pretrained) -> None:
     page.get_by_role("button", name=story.LABELS["change a word"]).click()
     words = [readable(word) for word in minilm.read(other).words[1:-1]]
     expect(page.locator(".st-key-word button")).to_have_text(words)
-    settle(page)
-    assert set(map(readable, minilm.read(other).pieces)) <= set(written(page.locator("table.walk bdi")))
+    page.wait_for_function(NAMED, arg=list(map(readable, minilm.read(other).pieces)))
     only_text(page, [])
 
 
