@@ -31,8 +31,8 @@ PLACES = {  # where a picture's cells or labels are, found by pointing at it: wh
       for (let y = 2; y < box.height && row === null; y += 8)
         for (let x = 2; x < box.width; x += 8) if (await look(x, y)) { row = y; column = x; break }
       const xs = {}, ys = {} // by map and key along one row of maps, by map and query down one column of them
-      for (let x = 1; x < box.width; x += 3) { const [, k, m] = (await look(x, row)).split(","); if (k) (xs[`${m},${k}`] ??= []).push(x) }
-      for (let y = 1; y < box.height; y += 3) { const [q, , m] = (await look(column, y)).split(","); if (q) (ys[`${m},${q}`] ??= []).push(y) }
+      for (let x = 1; x < box.width; x += 6) { const [, k, m] = (await look(x, row)).split(","); if (k) (xs[`${m},${k}`] ??= []).push(x) }
+      for (let y = 1; y < box.height; y += 6) { const [q, , m] = (await look(column, y)).split(","); if (q) (ys[`${m},${q}`] ??= []).push(y) }
       const middle = all => (all[0] + all.at(-1)) / 2
       for (const x of Object.values(xs).map(middle)) for (const y of Object.values(ys).map(middle)) {
         const [q, k, m] = (await look(x, y)).split(",")
@@ -44,7 +44,7 @@ PLACES = {  # where a picture's cells or labels are, found by pointing at it: wh
     }""",
     "lines": """async lines => {
       const root = lines.closest(".overview"), box = lines.getBoundingClientRect(), found = {}
-      for (const x of [4, box.width - 4]) for (let y = 1; y < box.height; y += 3) {
+      for (const x of [4, box.width - 4]) for (let y = 1; y < box.height; y += 6) {
         lines.dispatchEvent(new PointerEvent("pointermove", {clientX: box.x + x, clientY: box.y + y, bubbles: true}))
         await new Promise(requestAnimationFrame)
         const [query, key] = root.dataset.look.split(",")
