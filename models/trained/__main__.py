@@ -1,4 +1,8 @@
-"""Trains models and ships their weights: `python -m models.trained [task …]`; all tasks where none is named."""
+"""Trains models and ships their weights: `python -m models.trained [name …]`.
+
+A name is a task's, for the model its lesson is about, or `task/variant`, for one that is shown beside it. Where none is
+given, the models of all lessons are trained.
+"""
 
 import argparse
 import sys
@@ -6,19 +10,21 @@ from time import perf_counter
 
 import torch
 
-from models.trained.task import Task
+from models.trained.task import TRAINED, Task
 from models.trained.tasks import TASKS
+
+BESIDE = [f"{name}/{variant}" for name, task in TASKS.items() for variant in task.variants if variant != TRAINED]
 
 
 def main() -> None:
     """Trains what the command line names, and prints what was measured on held-out data as a table."""
     parser = argparse.ArgumentParser(prog="python -m models.trained", description=__doc__)
-    parser.add_argument("task", nargs="*", choices=[*TASKS, []], help="all of them where none is named")
+    parser.add_argument("name", nargs="*", choices=[*TASKS, *BESIDE, []], help="a task, or task/variant")
     torch.set_num_threads(1)
     print("| task | variant | seconds | file | held-out figures |\n|---|---|---|---|---|")
-    for name in parser.parse_args().task or TASKS:
-        for variant in TASKS[name].variants:
-            print(ship(TASKS[name], variant), flush=True)
+    for name in parser.parse_args().name or TASKS:
+        task, _, variant = name.partition("/")
+        print(ship(TASKS[task], variant or TRAINED), flush=True)
 
 
 def ship(task: Task, variant: str) -> str:

@@ -135,13 +135,14 @@ class Task(ABC):
         self._save(variant, rounded, asdict(self.variants[variant].recipe), figures)
 
     def _save(self, variant: str, model: nn.Module, recipe: Mapping[str, object], figures: Mapping[str, float]) -> None:
+        beside = variant in self.variants and variant != TRAINED
         made = Card(
             task=self.name,
             variant=variant,
             vocabulary=self.vocabulary,
             heads=card.heads(model),
             recipe=recipe,
-            command=f"python -m models.trained {self.name}",
+            command=f"python -m models.trained {self.name}" + f"/{variant}" * beside,
             figures=figures,
         )
         card.save(self.path(variant), model, made)

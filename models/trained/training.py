@@ -86,11 +86,12 @@ def train(
     """
     generator = Generator().manual_seed(recipe.seed)
     model = initialised(build, generator)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=recipe.betas, weight_decay=0.01)
+    optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=recipe.betas, weight_decay=0.01, fused=True)
     for step in range(recipe.steps + 1):
         with torch.enable_grad():
             now = losses(model, recipe.batch, generator)
-            total = now.loss + recipe.penalty_at(step) * now.entropy
+            penalty = recipe.penalty_at(step)
+            total = now.loss + penalty * now.entropy if penalty else now.loss
         yield Progress(step, recipe.steps, now.loss.item(), now.accuracy, now.scores, model)
         if step < recipe.steps:
             _update(model, optimiser, total, recipe.rate_at(step))

@@ -14,7 +14,7 @@ from models.trained.training import Losses, Model, Recipe
 
 ORDINARY = "ordinary"
 
-_RECIPE = Recipe(steps=600, batch=128, rate=5e-3, penalty=0.05)
+_RECIPE = Recipe(steps=400, batch=128, rate=5e-3, penalty=0.05)
 
 
 class Coreference(Task):

@@ -24,7 +24,7 @@ FILM = "film"
 FRAMES = (0, 25, 50, 75, 100, 125, 150, 200, 300, 400, 600, 1000)
 """The steps of training that the film keeps."""
 
-_RECIPE = Recipe(steps=FRAMES[-1], rate=1e-3, warm_up=200, hold=0.7, penalty=0.2)
+_RECIPE = Recipe(steps=FRAMES[-1], batch=32, rate=1e-3, warm_up=200, hold=0.7, penalty=0.2)
 
 
 @dataclass(frozen=True)
