@@ -1,6 +1,7 @@
 """Visitors without a browser: they speak Streamlit's own protocol over its websocket, a hundred in one process."""
 
 import asyncio
+import json
 from http.cookies import SimpleCookie
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
@@ -24,7 +25,7 @@ class Failed(Exception):
 class Visitor:
     """One tab: a page with its cookies, its websocket, and what the last run drew.
 
-    session: its id on the server. cookie: as the browser sends it. html: what the last run drew as such.
+    session: its id on the server. cookie: as the browser sends it. html: what the last run drew as such, sent as pieces too.
     widgets: the ids of each and of the fragment it is in, by its key. files: ids of the downloads, in order.
     """
 
@@ -137,6 +138,8 @@ class Visitor:
             self.widgets[name.rpartition("-")[2]] = name, fragment
         if kind == "html":
             self.html += drawn.body
+        if kind == "bidi_component" and drawn.component_name == "pieces":
+            self.html += "".join(json.loads(drawn.json).values())
         if kind == "download_button":
             self.files.append(drawn.deferred_file_id)
 

@@ -20,7 +20,7 @@ _overview = st.components.v2.component(
     "overview",
     html=canvas.script("overview/overview.html"),
     css=canvas.script("overview/overview.css"),
-    js=canvas.script(*(f"overview/{name}.js" for name in ("codes", "layout", "paint", "overview"))),
+    js=canvas.script("channel.js", *(f"overview/{name}.js" for name in ("codes", "layout", "paint", "overview"))),
 )
 
 MOST_LINES = 2**20

@@ -11,10 +11,10 @@ from sections import canvas
 _place = st.components.v2.component(
     "place",
     html=canvas.script("pieces/place.html"),
-    js=canvas.script("pieces/place.js"),
+    js=canvas.script("channel.js", "pieces/place.js"),
     isolate_styles=False,  # the pieces are styled as the rest of the page
 )
-_pieces = st.components.v2.component("pieces", js=canvas.script("pieces/pieces.js"))
+_pieces = st.components.v2.component("pieces", js=canvas.script("channel.js", "pieces/pieces.js"))
 
 
 def place(name: str) -> None:

@@ -1,22 +1,20 @@
 """The sentence as tokens to pick from, each shaded by the share it gives to the query."""
 
 from functools import partial
-from pathlib import Path
 
 import streamlit as st
 
-from sections import story
+from sections import canvas, story
 from sections.attended import Attended
 from viz import cells
 from viz.colours import SEQUENTIAL, css_cell, css_role
 from viz.numbers import percent
 
-_FILES = Path(__file__).parents[1] / "viz" / "sentence"
 _sentence = st.components.v2.component(
     "sentence",
-    html=(_FILES / "sentence.html").read_text(),
-    css=(_FILES / "sentence.css").read_text(),
-    js=(_FILES / "sentence.js").read_text(),
+    html=canvas.script("sentence/sentence.html"),
+    css=canvas.script("sentence/sentence.css"),
+    js=canvas.script("channel.js", "sentence/sentence.js"),
 )
 
 

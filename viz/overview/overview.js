@@ -1,11 +1,6 @@
 // All heads at once. Hovering answers here, within a frame; choosing goes to Python. Tokens arrive as text and are
 // only ever drawn, or set with textContent.
 
-// What the components of a page tell each other: `look` while something is pointed at, `chosen` what the app follows,
-// `pick` a wish to choose.
-const channel = (globalThis.attentionLab ??= Object.assign(new EventTarget(), { chosen: { query: null, head: 0, also: [] } }))
-const tell = (name, detail) => channel.dispatchEvent(new CustomEvent(name, { detail }))
-
 const views = new WeakMap()
 
 export default function ({ data, parentElement, setTriggerValue }) {

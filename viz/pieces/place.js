@@ -1,6 +1,5 @@
 // Where one piece of HTML stands. It is read into a document of its own, in which nothing runs or is fetched, and of
 // that only known elements and attributes are taken over, where they differ from what stands here.
-const channel = (globalThis.attentionLab ??= Object.assign(new EventTarget(), { chosen: { query: null, head: 0, also: [] } }))
 const ELEMENTS = new Set("#text b bdi caption code div i p small span sub sup table tbody td tfoot th thead tr".split(" "))
 const ATTRIBUTES = new Set("aria-label class role scope style tabindex title".split(" "))
 
@@ -8,7 +7,7 @@ export default function ({ data: name, parentElement }) {
   const place = parentElement.querySelector(".place")
   let shown
   const draw = () => {
-    const html = channel.pieces?.[name] ?? ""
+    const html = channel.pieces[name] ?? ""
     if (html !== shown) match(place, new DOMParser().parseFromString(html, "text/html").body)
     shown = html
   }

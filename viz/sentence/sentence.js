@@ -3,8 +3,6 @@
 // stands where a choice draws little again.
 const CROWDED = 40
 
-const channel = (globalThis.attentionLab ??= Object.assign(new EventTarget(), { chosen: { query: null, head: 0, also: [] } }))
-const tell = (name, detail) => channel.dispatchEvent(new CustomEvent(name, { detail }))
 const cleanups = new WeakMap()
 
 export default function ({ data, parentElement, setTriggerValue }) {
