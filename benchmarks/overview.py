@@ -52,12 +52,12 @@ window.inside = (name, selector) => {
 }
 window.painted = (holds, patience = 120000) => new Promise((resolve, reject) => {
   const end = performance.now() + patience, after = new MessageChannel()
-  const frame = () => requestAnimationFrame(() => after.port2.postMessage(0)) // comes when the frame is painted
-  after.port1.onmessage = () => {
-    if (holds()) resolve(performance.now())
+  after.port1.onmessage = () => resolve(performance.now())
+  const frame = () => requestAnimationFrame(() => {
+    if (holds()) after.port2.postMessage(0) // comes when the frame is painted
     else if (performance.now() > end) reject(new Error("never painted"))
     else frame()
-  }
+  })
   frame()
 })
 window.walk = () => [".say", "table.walk"].map(s => [...document.querySelectorAll(s)].map(e => e.textContent).join())
