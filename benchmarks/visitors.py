@@ -3,6 +3,7 @@
 import asyncio
 import json
 from http.cookies import SimpleCookie
+from itertools import chain
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 from uuid import uuid4
@@ -139,7 +140,7 @@ class Visitor:
         if kind == "html":
             self.html += drawn.body
         if kind == "bidi_component" and drawn.component_name == "pieces":
-            self.html += "".join(json.loads(drawn.json).values())
+            self.html += "".join(chain.from_iterable(json.loads(drawn.json).values()))
         if kind == "download_button":
             self.files.append(drawn.deferred_file_id)
 

@@ -4,6 +4,8 @@ Streamlit would clean every piece and build it anew, which takes most of the tim
 one message brings them all, and the browser writes over what differs.
 """
 
+from collections.abc import Mapping, Sequence
+
 import streamlit as st
 
 from sections import canvas
@@ -17,11 +19,11 @@ _place = st.components.v2.component(
 _pieces = st.components.v2.component("pieces", js=canvas.script("channel.js", "pieces/pieces.js"))
 
 
-def place(name: str) -> None:
-    """Where the piece of that name stands; empty until it is sent."""
-    _place(key=f"place-{name}", data=name)
+def place(name: str, words: Sequence[str] = ("",)) -> None:
+    """Where the pieces of that name will stand, each below or beside its words, which are HTML and stay."""
+    _place(key=f"place-{name}", data={"name": name, "words": words})
 
 
-def send(pieces: dict[str, str]) -> None:
+def send(pieces: Mapping[str, Sequence[str]]) -> None:
     """HTML for places by their names. To be called in the fragment that makes it; the places may stand outside."""
     _pieces(key="pieces", data=pieces)

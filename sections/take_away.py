@@ -3,7 +3,6 @@
 from dataclasses import asdict
 
 import streamlit as st
-from latex2mathml.converter import convert
 
 from models.export import to_json, to_npz
 from models.trace import AXES, Step
@@ -50,16 +49,8 @@ def _about(made: Attended) -> dict:
 
 
 def _page(made: Attended, step: Step, head: int, query: int, theme: str) -> str:
-    """The view in one file; formulas become MathML, which browsers draw by themselves."""
+    """The view in one file."""
     pictures = arithmetic.pictures(made, head, query, products=True, every_key=True)
-
-    def piece(steps: tuple[Step, ...], picture: str) -> str:
-        formulas = (
-            f"<h3>{story.STEPS[step].title} {convert(walk_through.formula(made, step, theme))}</h3>"
-            f"<p>{walk_through.remark(made, step)}</p>"
-            for step in steps
-        )
-        return "".join(formulas) + picture
 
     return page(
         story.TITLE,
@@ -68,7 +59,10 @@ def _page(made: Attended, step: Step, head: int, query: int, theme: str) -> str:
             f'<p class="say">{walk_through.sentence(made, head, query)}</p>',
             *([heads.figure(made, step)] if made.num_heads > 1 else []),
             focus.figure(made, step, head),
-            *(piece(*shown) for shown in zip(arithmetic.STEPS, pictures, strict=True)),
+            *(
+                walk_through.told(made, steps, theme) + picture
+                for steps, picture in zip(arithmetic.STEPS, pictures, strict=True)
+            ),
         ],
         dark=theme == "dark",
     )

@@ -2,9 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from html import escape
 
 import streamlit as st
+from latex2mathml.converter import convert
 from streamlit.delta_generator import DeltaGenerator
 
 from models.trace import Step
@@ -15,13 +17,16 @@ from sections.widgets import room
 from viz import cells
 from viz.numbers import percent
 
+WIDE = 2
+"""The last pictures, blend and output, are as wide as the page."""
+
 NAMED, LEAST = 3, 0.005
 """Keys named in the sentence, and the least share of one after the first; the others are the rest."""
 
 
 @dataclass
 class Frame:
-    """Words that stand already, and between them the places for sentence and pictures of a `query`."""
+    """Words that stand already, and the places beside them for sentence and pictures of a `query`."""
 
     query: int = 0
 
@@ -29,15 +34,15 @@ class Frame:
 def frame(made: Attended, narrow: DeltaGenerator) -> Frame:
     """Formulas and what they are for, which stay as they are when the query changes.
 
-    The first pieces go into `narrow`; the last two, blend and output, are as wide as the page.
+    The first pieces go into `narrow`, the last `WIDE` below it.
     """
+    theme = st.context.theme.type or "light"
+    words = [told(made, steps, theme) for steps in arithmetic.STEPS]
     with narrow:
         with room("said", 28):
             pieces.place("said")
-        for steps in arithmetic.STEPS[:-2]:
-            _beside(made, steps, [1, 2])
-    for steps in arithmetic.STEPS[-2:]:
-        _beside(made, steps, [2, 6])
+        pieces.place("steps", words[:-WIDE])
+    pieces.place("wide", words[-WIDE:])
     return Frame()
 
 
@@ -45,23 +50,23 @@ def fill(frame: Frame, made: Attended, look: Look, head: int, query: int) -> Non
     """Sentence and pictures of one query in one head, both counted from 0."""
     frame.query = query
     drawn = arithmetic.pictures(made, head, query, products=look.products, every_key=look.every_key)
-    named = {_place(steps): picture for steps, picture in zip(arithmetic.STEPS, drawn, strict=True)}
-    pieces.send({"said": f'<p class="say">{sentence(made, head, query)}</p>', **named})
+    said = f'<p class="say">{sentence(made, head, query)}</p>'
+    pieces.send({"said": [said], "steps": drawn[:-WIDE], "wide": drawn[-WIDE:]})
 
 
-def _beside(made: Attended, steps: Sequence[Step], widths: Sequence[int]) -> None:
-    """The words of some steps, and beside them the place for their picture."""
-    theme = st.context.theme.type or "light"
-    words, picture = st.columns(widths, gap="medium")
-    for step in steps:
-        title = story.STEPS[step].title
-        words.markdown(f"**{title}** ${formula(made, step, theme)}$  \n:small[{remark(made, step)}]")
-    with picture:
-        pieces.place(_place(steps))
+def told(made: Attended, steps: Sequence[Step], theme: str) -> str:
+    """The title of each step, its formula in the colours of a theme, and what it is for. HTML."""
+    return "".join(
+        f"<p><strong>{story.STEPS[step].title}</strong> {_mathml(formula(made, step, theme))}"
+        f"<br><small>{escape(remark(made, step))}</small></p>"
+        for step in steps
+    )
 
 
-def _place(steps: Sequence[Step]) -> str:
-    return str(steps[0])
+@lru_cache(maxsize=256)
+def _mathml(latex: str) -> str:
+    """A formula as browsers draw it by themselves."""
+    return convert(latex).replace(' xmlns="http://www.w3.org/1998/Math/MathML" display="inline"', "")
 
 
 def sentence(made: Attended, head: int, query: int) -> str:

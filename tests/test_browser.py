@@ -147,9 +147,12 @@ def test_chips_by_mouse_and_by_keyboard(visit):
     says(page, "two")
 
 
-AS_SENT = """() => Object.entries(attentionLab.pieces).map(([name, html]) => {
-  const wanted = Object.assign(document.createElement("div"), {className: "place", innerHTML: html})
-  return [name, document.querySelector(`.st-key-place-${name} .place`).isEqualNode(wanted)]
+AS_SENT = """() => Object.entries(attentionLab.pieces).flatMap(([name, pieces]) => {
+  const places = document.querySelectorAll(`.st-key-place-${name} .place > section > :last-child`)
+  return pieces.map((html, index) => {
+    const wanted = Object.assign(document.createElement("div"), {innerHTML: html})
+    return [name + index, places[index].isEqualNode(wanted)]
+  })
 })"""
 
 
@@ -187,12 +190,12 @@ def test_pieces_are_written_over_to_what_was_sent(visit):
 def test_a_piece_brings_nothing_but_words_and_tables(visit):
     page = visit(WORKED)
     page.evaluate(
-        """attentionLab.pieces = {said: `<p onclick="wrong()" id="x">a<img src="x" onerror="wrong()"><script>wrong()</script>
-          <a href="javascript:wrong()">b</a><b style="color: red">c</b><svg onload="wrong()"></svg></p>`};
+        """attentionLab.pieces = {said: [`<p onclick="wrong()" id="x">a<img src="x" onerror="wrong()"><script>wrong()</script>
+          <a href="javascript:wrong()">b</a><strong style="color: red">c</strong><svg onload="wrong()"></svg></p>`]};
         attentionLab.dispatchEvent(new Event("pieces"))"""
     )
-    place = page.locator(".st-key-place-said .place")
-    assert re.sub(r"\s", "", place.inner_html()) == '<p>a<bstyle="color:red">c</b></p>'
+    place = page.locator(".st-key-place-said .place > section > :last-child")
+    assert re.sub(r"\s", "", place.inner_html()) == '<p>a<strongstyle="color:red">c</strong></p>'
 
 
 def test_a_copied_link_restores_the_view(visit):

@@ -13,7 +13,6 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inl
 _STYLE = """<style>
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 1100px; margin: 2rem auto; padding: 0 1rem; }
 body { color: light-dark(#14161c, #eceff4); background: light-dark(#ffffff, #14161c); }
-math { font-size: 1.15em; }
 </style>"""
 
 

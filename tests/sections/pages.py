@@ -72,7 +72,7 @@ def state(page: AppTest, name: str, default: object = None) -> object:
 
 def html(page: AppTest) -> list[str]:
     """Every piece of HTML but the style; first those that are sent to their places."""
-    sent = [piece for one in components(page, "pieces") for piece in json.loads(one.json).values()]
+    sent = [piece for one in components(page, "pieces") for pieces in json.loads(one.json).values() for piece in pieces]
     return sent + [piece.proto.body for piece in page.get("html") if "<style" not in piece.proto.body]
 
 

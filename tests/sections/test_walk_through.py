@@ -1,6 +1,8 @@
 """The sentence of a query, and what is said of each step."""
 
+import json
 import re
+from html import escape
 
 import pytest
 from hypothesis import given, settings
@@ -11,7 +13,7 @@ from sections import story, walk_through
 from sections.examples import WORKED
 from sections.scene import Attention, Mask, Scale, Scene, Source, compute
 from tests.sections.oracle import fits, work_out
-from tests.sections.pages import opened, text_of
+from tests.sections.pages import components, opened, text_of
 from viz.numbers import percent
 
 SHARE = re.compile(r"(?:^|, | and | takes )([<>]?\d+ %) from (.*?)(?=, [<>\d]| and [<>\d]|\.$)")
@@ -80,9 +82,9 @@ def test_the_formula_divides_as_the_layer_does(scene, written):
 
 
 def test_every_step_of_the_walk_has_its_formula_and_its_sentence_on_the_page():
-    words = " ".join(markdown.value for markdown in opened(mask="causal", source="random").markdown)
+    words = " ".join(word for place in components(opened(mask="causal", source="random"), "place") for word in json.loads(place.json)["words"])
     made = compute(Scene(mask=Mask.CAUSAL, source=Source.RANDOM))
     for step in (Step.Q, Step.SCORES, Step.SCALED, Step.MASKED, Step.WEIGHTS, Step.CONTEXT, Step.OUTPUT):
-        assert f"**{story.STEPS[step].title}**" in words
-        assert f"${walk_through.formula(made, step, 'light')}$" in words
-        assert walk_through.remark(made, step) in words
+        assert f"<strong>{story.STEPS[step].title}</strong> <math>" in words
+        assert walk_through.told(made, [step], "light") in words
+        assert escape(walk_through.remark(made, step)) in words

@@ -1,20 +1,32 @@
-// Where one piece of HTML stands. It is read into a document of its own, in which nothing runs or is fetched, and of
-// that only known elements and attributes are taken over, where they differ from what stands here.
-const ELEMENTS = new Set("#text b bdi caption code div i p small span sub sup table tbody td tfoot th thead tr".split(" "))
-const ATTRIBUTES = new Set("aria-label class role scope style tabindex title".split(" "))
+// Where some pieces of HTML stand, each beside its words. HTML is read into a document of its own, in which nothing runs or
+// is fetched, and of that only known elements and attributes are taken over, where they differ from what stands here.
+const HTML = "#text bdi br caption div i p small span strong table tbody td tfoot th thead tr"
+const MATH = "math mfrac mi mn mo mrow mspace msqrt mstyle msub msubsup msup mtext"
+const ELEMENTS = new Set(`${HTML} ${MATH}`.split(" "))
+const ATTRIBUTES = new Set("aria-label class displaystyle mathcolor role scope scriptlevel stretchy style tabindex title width".split(" "))
 
-export default function ({ data: name, parentElement }) {
+export default function ({ data: { name, words }, parentElement }) {
   const place = parentElement.querySelector(".place")
-  let shown
-  const draw = () => {
-    const html = channel.pieces[name] ?? ""
-    if (html !== shown) match(place, new DOMParser().parseFromString(html, "text/html").body)
-    shown = html
-  }
-  place.stop?.() // called again where the theme changes
+  while (place.children.length > words.length) place.lastChild.remove()
+  while (place.children.length < words.length) place.append(row())
+  const rows = [...place.children].map((row) => [...row.children])
+  rows.forEach(([said], index) => write(said, words[index]))
+  const draw = () => rows.forEach(([, piece], index) => write(piece, channel.pieces[name]?.[index] ?? ""))
+  place.stop?.() // called again where words or theme change
   channel.addEventListener("pieces", draw)
   draw()
   return (place.stop = () => channel.removeEventListener("pieces", draw))
+}
+
+function row() {
+  const made = document.createElement("section")
+  made.append(document.createElement("div"), document.createElement("div"))
+  return made
+}
+
+function write(here, html) {
+  if (here.html !== html) match(here, new DOMParser().parseFromString(html, "text/html").body)
+  here.html = html
 }
 
 function match(here, wanted) {
@@ -23,7 +35,7 @@ function match(here, wanted) {
     const name = node.nodeName.toLowerCase()
     if (!ELEMENTS.has(name)) continue
     if (next?.nodeName !== node.nodeName) {
-      const made = name === "#text" ? new Text() : document.createElement(name)
+      const made = name === "#text" ? new Text() : document.createElementNS(node.namespaceURI, name)
       next ? next.replaceWith(made) : here.append(made)
       next = made
     }
