@@ -12,6 +12,7 @@ from sections.choices import Look, Places, choose
 from sections.limits import MAX_TOKENS
 from sections.pretrained import page as pretrained
 from sections.scene import Computation, Refused, Scene, Source, agree, compute
+from sections.server import answer_at_once
 from viz.cells import STYLE
 
 EQUAL = 1e-12
@@ -36,9 +37,9 @@ BARE: dict[str, Callable[[], None]] = {
 """Pages that stand by themselves."""
 
 
-
 def run() -> None:
     """Choices, which outlive a change of page, and under them the page chosen at the top."""
+    answer_at_once()
     every = {**PAGES, **BARE}
     frame: list = []  # filled once the page is known, before it runs
     pages = [
