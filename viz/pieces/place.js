@@ -1,5 +1,5 @@
-// Where some pieces of HTML stand, each beside its words. HTML is read into a document of its own, in which nothing runs or
-// is fetched, and of that only known elements and attributes are taken over, where they differ from what stands here.
+// Where some pieces of HTML stand, each beside its words. HTML is read into a document of its own, in which nothing runs
+// or is fetched, and of that only known elements and attributes are taken over, where they differ from what stands here.
 const HTML = "#text bdi br caption div i p small span strong table tbody td tfoot th thead tr"
 const MATH = "math mfrac mi mn mo mrow mspace msqrt mstyle msub msubsup msup mtext"
 const ELEMENTS = new Set(`${HTML} ${MATH}`.split(" "))
