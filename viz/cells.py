@@ -24,7 +24,15 @@ A browser takes longer over a thousand elements than the server over all of atte
 TOLD_FIT = 256
 """Numbers that one can still make out when told at once; longer vectors are named by their ends."""
 
-_SHADES = 48
+_SHADES = 96
+"""Steps along a scale, finer than the eye. A cell has the class of its step, which is quicker to send and to draw than
+colours of its own."""
+
+_OF_CELLS = [
+    f"i.{letter}{n} {{ {css_cell(n / _SHADES, scale)} }}"
+    for letter, scale in (("d", DIVERGING), ("w", SEQUENTIAL))
+    for n in range(_SHADES + 1)
+]
 
 _OF_BANDS = [
     f"--s{n}: light-dark({between(DIVERGING.light, n / _SHADES)},{between(DIVERGING.dark, n / _SHADES)});"
@@ -34,6 +42,7 @@ _OF_BANDS = [
 STYLE = f"""<style>
 :root {{ {" ".join(f"--{role}: {css_role(role)};" for role in ("query", "key", "value", "output"))} }}
 :root {{ {" ".join(_OF_BANDS)} }}
+{" ".join(_OF_CELLS)}
 {Path(__file__).with_name("cells.css").read_text()}</style>"""
 
 _BIDI_CONTROLS = set("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
@@ -63,10 +72,10 @@ def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str, fi
     if len(numbers) > max(fit, CELLS_FIT):
         return _whole(numbers, limit, label)
     if len(numbers) > fit:
-        cells = "".join(f'<i style="{_signed(x, limit)}" title="{exact(x)}"></i>' for x in numbers)
+        cells = "".join(f'<i class="{_signed(x, limit)}" title="{exact(x)}"></i>' for x in numbers)
         words = ", ".join(map(short, numbers))
         return f'<span class="strip" role="img" aria-label="{escape(label)}: {words}">{cells}</span>'
-    cells = "".join(f'<i style="{_signed(x, limit)}" title="{exact(x)}">{short(x)}</i>' for x in numbers)
+    cells = "".join(f'<i class="{_signed(x, limit)}" title="{exact(x)}">{short(x)}</i>' for x in numbers)
     return f'<span class="vector" role="group" aria-label="{escape(label)}">{cells}</span>'
 
 
@@ -90,20 +99,20 @@ def _band(numbers: Sequence[float], limit: float, label: str) -> str:
 
 
 def _shade(share: float) -> str:
-    return f"var(--s{round(_SHADES * min(max(share, 0), 1))})" if isfinite(share) else "transparent"
+    return f"var(--s{_step(share)})" if isfinite(share) else "transparent"
 
 
 def number(value: float, limit: float) -> str:
     """One signed number in a cell, coloured from −limit to limit; −∞ is hatched."""
     if value == -np.inf:
         return '<span class="vector"><i class="hidden" title="hidden">−∞</i></span>'
-    return f'<span class="vector"><i style="{_signed(value, limit)}" title="{exact(value)}">{short(value)}</i></span>'
+    return f'<span class="vector"><i class="{_signed(value, limit)}" title="{exact(value)}">{short(value)}</i></span>'
 
 
 def weight(value: float) -> str:
     """A weight in a cell of the weights' own scale."""
     return (
-        f'<span class="vector"><i style="{css_cell(value, SEQUENTIAL)}" '
+        f'<span class="vector"><i class="w{_step(value)}" '
         f'title="{exact(value)} = {escape(percent(value))}">{short(value)}</i></span>'
     )
 
@@ -138,7 +147,11 @@ def limit(*arrays: np.ndarray) -> float:
 
 
 def _signed(value: float, limit: float) -> str:
-    return css_cell(0.5 + 0.5 * value / limit, DIVERGING) if isfinite(value) else ""
+    return f"d{_step(0.5 + 0.5 * value / limit)}" if isfinite(value) else ""
+
+
+def _step(share: float) -> int:
+    return round(_SHADES * min(max(share, 0), 1))
 
 
 def _row(cells: Iterable[str]) -> str:

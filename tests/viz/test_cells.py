@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from viz import cells
-from viz.colours import DIVERGING, SEQUENTIAL, css_cell
+from viz.colours import DIVERGING, SEQUENTIAL, Shades, css_cell
 from viz.numbers import exact, percent, short
 
 HOSTILE = [
@@ -107,19 +107,28 @@ def test_a_vector_says_every_number(values, fit):
         assert read.tags[0][1]["role"] == "img"
 
 
+STEPS = 96
+
+
 def colour(markup: str) -> str:
-    return Reader(markup).all("i")[0]["style"]
+    """What the style says of the class of the first cell."""
+    return re.search(rf"i\.{Reader(markup).all('i')[0]['class']} {{ (.*?) }}", cells.STYLE)[1]
+
+
+def shade(share: float, scale: Shades) -> str:
+    """The nearest of as many steps as a scale has."""
+    return css_cell(round(STEPS * share) / STEPS, scale)
 
 
 def test_the_two_ends_and_the_middle_of_a_signed_scale():
     for value, share in ((-2, 0.0), (0, 0.5), (2, 1.0)):
-        assert colour(cells.number(value, 2)) == css_cell(share, DIVERGING) == colour(cells.vector([value], 2, label="q"))
+        assert colour(cells.number(value, 2)) == shade(share, DIVERGING) == colour(cells.vector([value], 2, label="q"))
 
 
 @given(st.floats(0.01, 5), st.floats(5, 10))
 def test_a_sign_has_its_side(value, limit):
-    assert colour(cells.number(value, limit)) == css_cell(0.5 + 0.5 * value / limit, DIVERGING)
-    assert colour(cells.number(-value, limit)) == css_cell(0.5 - 0.5 * value / limit, DIVERGING)
+    assert colour(cells.number(value, limit)) == shade(0.5 + 0.5 * value / limit, DIVERGING)
+    assert colour(cells.number(-value, limit)) == shade(0.5 - 0.5 * value / limit, DIVERGING)
 
 
 def test_minus_infinity_is_marked_and_uncoloured():
@@ -131,7 +140,8 @@ def test_minus_infinity_is_marked_and_uncoloured():
 @pytest.mark.parametrize("value", [0.0, 0.004, 0.12, 0.88, 1.0])
 def test_a_weight_is_on_its_own_scale(value):
     [given] = Reader(cells.weight(value)).all("i")
-    assert given == {"style": css_cell(value, SEQUENTIAL), "title": f"{exact(value)} = {percent(value)}"}
+    assert colour(cells.weight(value)) == shade(value, SEQUENTIAL)
+    assert given == {"class": f"w{round(STEPS * value)}", "title": f"{exact(value)} = {percent(value)}"}
     assert Reader(cells.weight(value)).words == [short(value)]
 
 
@@ -167,7 +177,7 @@ def test_a_strip_too_long_to_point_into_tells_all_its_numbers_at_once():
     assert strip["aria-label"] == '<x>"'
     assert strip["title"] == ", ".join(map(exact, values))
     edges = re.findall(r"var\(--s(\d+)\) 0 ([\d.]+)%", strip["style"])
-    assert [int(shade) for shade, _ in edges] == [round(48 * (0.5 + value / 4)) for value in values.tolist()]
+    assert [int(shade) for shade, _ in edges] == [round(STEPS * (0.5 + value / 4)) for value in values.tolist()]
     np.testing.assert_allclose([float(edge) for _, edge in edges], 100 * np.arange(1, len(values) + 1) / len(values), rtol=1e-3)
     assert len(Reader(cells.vector(values[1:], 2.0, label="x")).all("i")) == cells.CELLS_FIT
 
