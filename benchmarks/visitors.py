@@ -35,7 +35,7 @@ class Visitor:
         self.choices = choices
         self.socket: ClientConnection | None = None
         self.session = self.cookie = ""
-        self._known: set[str] = set()
+        self._known: dict[str, ForwardMsg] = {}
         self._page = calc_hash(page) if page else ""
         self.widgets: dict[str, tuple[str, str]] = {}
         self.files: list[str] = []
@@ -114,8 +114,10 @@ class Visitor:
 
     def _take(self, message: ForwardMsg) -> bool:
         """Note what a message draws; whether it was the last of a run."""
-        if message.metadata.cacheable:
-            self._known.add(message.hash)
+        if message.WhichOneof("type") == "ref_hash":
+            message = self._known[message.ref_hash]
+        elif message.metadata.cacheable:
+            self._known[message.hash] = message
         match message.WhichOneof("type"):
             case "new_session":
                 self.session = message.new_session.initialize.session_id
