@@ -544,7 +544,7 @@ HELP = {
     "instead": "Leave it empty to delete the word you click.",
     "silenced": "A silenced head’s blend is set to zero before W_O. Clicking a cell of the table below does the same.",
     "merged": "Queries are averaged over the pieces of a word, keys are summed. The walk-through needs pieces.",
-    "train": "Runs the same 1,000 steps of training here, in about half a minute, and makes a film of it on your text.",
+    "train": "Runs the same 700 steps of training here, in about 20 seconds, and makes a film of it on your text.",
     "knock_out": "Word: hide the key that the chosen query looks at most. Head: set the chosen head’s blend to zero. "
     "The answer then given stands below.",
     "together": "Each head by itself, or all of a layer summed up in one map.",

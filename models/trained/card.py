@@ -71,7 +71,7 @@ def load(
     return model.eval().requires_grad_(False), card
 
 
-_AGAIN = "Train it again with python -m models.trained TASK/VARIANT, or restore the file."
+_AGAIN = "Train it again with python -m models.trained TASK, or restore the file."
 
 
 def _bytes(path: Path) -> bytes:

@@ -2,10 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Generator, nn
@@ -46,8 +47,7 @@ class Recognised:
     nearest: str
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(NamedTuple):
     """One model of a task: how it is built and how it is trained."""
 
     build: Callable[[], Model]
@@ -104,8 +104,8 @@ class Task(ABC):
 
     def train(self, variant: str = TRAINED) -> Iterator[Progress]:
         """Trains a new model of a variant, one step each time the next is asked for."""
-        chosen = self.variants[variant]
-        return training.train(chosen.build, chosen.recipe, self.losses)
+        build, recipe = self.variants[variant]
+        return training.train(training.begin(build, recipe), recipe, self.losses)
 
     def load(self, variant: str = TRAINED) -> Model:
         """The shipped model of a variant. Raises `BadWeights` for a file that cannot be used."""
@@ -121,11 +121,22 @@ class Task(ABC):
             vocabulary=self.vocabulary,
         )
 
-    def ship(self, variant: str, told: Callable[[Progress], None]) -> None:
-        """Trains a variant to the end, telling of every step, and writes its files."""
-        for progress in self.train(variant):
-            told(progress)
-        self.save(variant, progress.model)
+    def ship(self, told: Callable[[str, Progress], None]) -> None:
+        """Trains every variant to the end, telling of every step, and writes their files.
+
+        Variants that differ in their penalty alone share the steps before it begins.
+        """
+        alike: dict[Variant, list[str]] = {}
+        for variant, (build, recipe) in self.variants.items():
+            alike.setdefault(Variant(build, recipe.without_penalty()), []).append(variant)
+        for (build, recipe), variants in alike.items():
+            shared = training.begin(build, recipe)
+            for progress in training.train(shared, recipe, self.losses, until=recipe.unpenalised):
+                told(variants[0], progress)
+            for variant in variants:
+                for progress in training.train(deepcopy(shared), self.variants[variant].recipe, self.losses):
+                    told(variant, progress)
+                self.save(variant, progress.model)
 
     def save(self, variant: str, model: Model) -> None:
         """Ships a model as a variant's, with the figures it reaches once its numbers are rounded to half precision."""
@@ -135,14 +146,13 @@ class Task(ABC):
         self._save(variant, rounded, asdict(self.variants[variant].recipe), figures)
 
     def _save(self, variant: str, model: nn.Module, recipe: Mapping[str, object], figures: Mapping[str, float]) -> None:
-        beside = variant in self.variants and variant != TRAINED
         made = Card(
             task=self.name,
             variant=variant,
             vocabulary=self.vocabulary,
             heads=card.heads(model),
             recipe=recipe,
-            command=f"python -m models.trained {self.name}" + f"/{variant}" * beside,
+            command=f"python -m models.trained {self.name}",
             figures=figures,
         )
         card.save(self.path(variant), model, made)

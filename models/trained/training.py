@@ -8,6 +8,10 @@ import torch
 from torch import Generator, Tensor, nn
 
 
+_BEGINS, _WHOLE = 0.3, 0.6
+"""The shares of all steps between which the penalty fades in."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
     """How a model is trained: AdamW, gradients clipped at 1, and a penalty on how spread attention is.
@@ -31,6 +35,11 @@ class Recipe:
         """The same, attention left free to spread."""
         return replace(self, penalty=0.0)
 
+    @property
+    def unpenalised(self) -> int:
+        """The steps before the penalty begins."""
+        return math.floor(_BEGINS * self.steps)
+
     def rate_at(self, step: int) -> float:
         """The learning rate of a step, counted from 0."""
         held = max(self.hold * self.steps, self.warm_up)
@@ -40,7 +49,7 @@ class Recipe:
 
     def penalty_at(self, step: int) -> float:
         """The weight of the entropy in the loss of a step."""
-        return self.penalty * min(max(step / self.steps - 0.3, 0) / 0.3, 1)
+        return self.penalty * min(max(step / self.steps - _BEGINS, 0) / (_WHOLE - _BEGINS), 1)
 
 
 @dataclass(frozen=True)
@@ -75,26 +84,45 @@ class Model(nn.Module):
         """Sets those weights that do not start at random; here there are none."""
 
 
-def train(
-    build: Callable[[], Model], recipe: Recipe, losses: Callable[[Model, int, Generator], Losses]
-) -> Iterator[Progress]:
-    """Trains a new model, and stops after each step until asked for the next; step 0 is the untrained one.
+@dataclass
+class Training:
+    """A model on its way. A copy (`copy.deepcopy`) goes the same way, as long as the recipe says the same."""
 
-    build: makes the model. losses: given it, a batch size and where to draw from, how it does on a new batch.
+    model: Model
+    optimiser: torch.optim.Optimizer
+    generator: Generator
+    step: int = 0
 
-    Draws from a generator of its own, so that several may train at once, and the same recipe gives the same model.
+
+def begin(build: Callable[[], Model], recipe: Recipe) -> Training:
+    """A new model that `build` makes, with random weights.
+
+    It draws from a generator of its own, so that several may train at once, and the same recipe gives the same model.
     """
     generator = Generator().manual_seed(recipe.seed)
     model = initialised(build, generator)
     optimiser = torch.optim.AdamW(model.parameters(), lr=recipe.rate, betas=recipe.betas, weight_decay=0.01, fused=True)
-    for step in range(recipe.steps + 1):
+    return Training(model, optimiser, generator)
+
+
+def train(
+    training: Training, recipe: Recipe, losses: Callable[[Model, int, Generator], Losses], until: int | None = None
+) -> Iterator[Progress]:
+    """Trains on, and stops after each step until asked for the next; step 0 is the untrained model.
+
+    losses: given the model, a batch size and where to draw from, how it does on a new batch.
+    until: the step before which to leave off; None is after the recipe's last.
+    """
+    while training.step < (recipe.steps + 1 if until is None else until):
+        step, model = training.step, training.model
         with torch.enable_grad():
-            now = losses(model, recipe.batch, generator)
+            now = losses(model, recipe.batch, training.generator)
             penalty = recipe.penalty_at(step)
             total = now.loss + penalty * now.entropy if penalty else now.loss
         yield Progress(step, recipe.steps, now.loss.item(), now.accuracy, now.scores, model)
         if step < recipe.steps:
-            _update(model, optimiser, total, recipe.rate_at(step))
+            _update(model, training.optimiser, total, recipe.rate_at(step))
+        training.step += 1
 
 
 def empty(build: Callable[[], nn.Module]) -> nn.Module:

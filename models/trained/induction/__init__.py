@@ -21,7 +21,7 @@ from models.trained.training import Losses, Model, Progress, Recipe
 
 ONE_LAYER = "one_layer"
 FILM = "film"
-FRAMES = (0, 25, 50, 75, 100, 125, 150, 200, 300, 400, 600, 1000)
+FRAMES = (0, 25, 50, 75, 100, 125, 150, 200, 300, 400, 550, 700)
 """The steps of training that the film keeps."""
 
 _RECIPE = Recipe(steps=FRAMES[-1], batch=32, rate=1e-3, warm_up=200, hold=0.7, penalty=0.2)
@@ -83,18 +83,17 @@ class Induction(Task):
             Frame(step, *(made.figures[f"{step} {name}"] for name in _MEASURED), frames[str(step)]) for step in FRAMES
         )
 
-    def ship(self, variant: str, told: Callable[[Progress], None]) -> None:
-        """Trains a variant to the end; that of the lesson leaves the film behind, too."""
+    def ship(self, told: Callable[[str, Progress], None]) -> None:
+        """Trains every variant to the end; that of the lesson leaves the film behind, too."""
         frames = _Frames()
 
-        def keep(progress: Progress) -> None:
-            told(progress)
-            if progress.step in FRAMES:
+        def keep(variant: str, progress: Progress) -> None:
+            told(variant, progress)
+            if variant == TRAINED and progress.step in FRAMES:
                 frames[str(progress.step)].load_state_dict(progress.model.state_dict())
 
-        super().ship(variant, keep if variant == TRAINED else told)
-        if variant == TRAINED:
-            self._save_film(frames)
+        super().ship(keep)
+        self._save_film(frames)
 
     def _save_film(self, frames: "_Frames") -> None:
         frames = frames.half().float()

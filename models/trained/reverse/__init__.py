@@ -13,7 +13,7 @@ from models.trained.reverse.model import Reverser
 from models.trained.task import FREE, TRAINED, Recognised, Task, Variant
 from models.trained.training import Losses, Recipe
 
-_RECIPE = Recipe(steps=1000, batch=32, rate=1e-2, penalty=0.02)
+_RECIPE = Recipe(steps=500, batch=32, rate=1e-2, penalty=0.02)
 
 
 class Reverse(Task):

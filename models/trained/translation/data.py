@@ -3,9 +3,10 @@
 Adjectives that follow a French noun come in the reverse of their English order, so words cross.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from random import Random
 
 import torch
 from torch import Generator, Tensor
@@ -298,18 +299,17 @@ def is_held_out(words: Sequence[str]) -> bool:
     return False
 
 
-def draw(generator: Generator) -> tuple[str, ...]:
+def draw(chooser: Random) -> tuple[str, ...]:
     """A sentence of the grammar."""
 
     def chance(share: float) -> bool:
-        return float(torch.rand((), generator=generator)) < share
+        return chooser.random() < share
 
-    def one(words: Sequence[str]) -> str:
-        return list(words)[int(torch.randint(len(words), (), generator=generator))]
+    def one(words: Iterable[str]) -> str:
+        return chooser.choice(tuple(words))
 
     def phrase() -> list[str]:
-        order = torch.randperm(len(_BEHIND), generator=generator).tolist()
-        adjectives = [list(_BEHIND)[place] for place in order[: int(torch.randint(4, (), generator=generator))]]
+        adjectives = chooser.sample(tuple(_BEHIND), chooser.randrange(4))
         return [one(_DETERMINERS), *([one(_BEFORE)] if chance(0.25) else []), *adjectives, one(_NOUNS)]
 
     def phrases() -> list[str]:
@@ -325,11 +325,11 @@ def draw(generator: Generator) -> tuple[str, ...]:
     return (*words, ".")
 
 
-def sentences(number: int, generator: Generator, *, unseen: bool) -> list[tuple[str, ...]]:
+def sentences(number: int, seed: int, *, unseen: bool) -> list[tuple[str, ...]]:
     """That many sentences short enough, each with a pair that training never shows, or all without one."""
-    found: list[tuple[str, ...]] = []
+    chooser, found = Random(seed), []
     while len(found) < number:
-        words = draw(generator)
+        words = draw(chooser)
         if len(words) <= MOST_ENGLISH and is_held_out(words) == unseen:
             found.append(words)
     return found

@@ -1,5 +1,7 @@
 """The training loop: the same every time, alone with its generator, and stopped whenever its caller likes."""
 
+from copy import deepcopy
+from dataclasses import replace
 from itertools import islice
 from threading import Thread
 
@@ -7,8 +9,9 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from models.trained.task import FREE, TRAINED, Variant
 from models.trained.tasks import TASKS
-from models.trained.training import Recipe, empty
+from models.trained.training import Recipe, begin, empty, train
 
 TASK = TASKS["reverse"]
 
@@ -73,6 +76,47 @@ def test_rate_and_penalty_follow_their_schedules():
     rates = [recipe.rate_at(step) for step in (0, 9, 50, 75, 100)]
     assert_close(rates, [0.2, 2.0, 2.0, 1.1, 0.2])
     assert_close([recipe.penalty_at(step) for step in (0, 30, 45, 60, 100)], [0.0, 0.0, 1.5, 3.0, 3.0])
+
+
+def test_the_penalty_begins_after_the_unpenalised_steps():
+    for steps in (7, 10, 400, 1000, 1200):
+        recipe = Recipe(steps=steps, rate=1.0, penalty=3.0)
+        assert recipe.penalty_at(recipe.unpenalised) == 0 < recipe.penalty_at(recipe.unpenalised + 1)
+
+
+def whole(build, recipe):
+    """The weights after a training without a break."""
+    training = begin(build, recipe)
+    list(train(training, recipe, TASK.losses))
+    return training.model.state_dict()
+
+
+def test_a_copy_goes_on_as_if_it_had_been_alone():
+    build, recipe = TASK.variants[TRAINED]
+    recipe = replace(recipe, steps=7)
+    shared = begin(build, recipe)
+    steps = [progress.step for progress in train(shared, recipe, TASK.losses, until=3)]
+    assert steps == [0, 1, 2]
+    for one in (recipe, recipe.without_penalty()):
+        training = deepcopy(shared)
+        assert [progress.step for progress in train(training, one, TASK.losses)] == [3, 4, 5, 6, 7]
+        assert all(torch.equal(tensor, training.model.state_dict()[name]) for name, tensor in whole(build, one).items())
+
+
+def test_shipping_saves_every_variant_as_if_it_had_been_trained_alone(monkeypatch):
+    task = TASKS["coreference"]  # two variants that share a start, and one that does not
+    short = {name: Variant(build, replace(recipe, steps=5)) for name, (build, recipe) in task.variants.items()}
+    monkeypatch.setattr(type(task), "variants", short)
+    saved, told = {}, []
+    monkeypatch.setattr(type(task), "save", lambda _, variant, model: saved.update({variant: model}))
+    task.ship(lambda variant, progress: told.append((variant, progress.step)))
+    assert told == [
+        *((TRAINED, step) for step in range(6)), *((FREE, step) for step in range(1, 6)),
+        *(("ordinary", step) for step in range(6)),
+    ]  # fmt: skip
+    for variant in short:
+        alone = list(task.train(variant))[-1].model
+        assert all(torch.equal(tensor, saved[variant].state_dict()[name]) for name, tensor in alone.state_dict().items())
 
 
 def test_an_empty_model_draws_nothing():

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from torch import Generator
 
 from models.trained.coreference.data import sentences as coreferences
 from models.trained.task import Outside
@@ -120,7 +119,7 @@ def test_links_name_the_words_they_come_from():
 
 @pytest.mark.parametrize("unseen", [False, True])
 def test_sentences_are_held_out_or_not_and_all_are_understood(unseen):
-    for words in sentences(100, Generator().manual_seed(8), unseen=unseen):
+    for words in sentences(100, seed=8, unseen=unseen):
         assert is_held_out(words) == unseen
         assert TASKS["translation"].recognise(" ".join(words)).outside is None
 
