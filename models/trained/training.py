@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 
-_BEGINS, _WHOLE = 0.3, 0.6
+_BEGINS, _WHOLE = 0.4, 0.6
 """The shares of all steps between which the penalty fades in."""
 
 
@@ -18,7 +18,7 @@ class Recipe:
 
     rate: the learning rate, reached after `warm_up` steps, kept until `hold` of all steps, then lowered along
         half a cosine to `floor` of itself.
-    penalty: what the entropy of attention, in nats, adds to the loss; it fades in from 30 % to 60 % of the steps.
+    penalty: what the entropy of attention, in nats, adds to the loss; it fades in from 40 % to 60 % of the steps.
     """
 
     steps: int

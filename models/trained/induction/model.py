@@ -9,7 +9,7 @@ from models.trained.induction.data import LETTERS
 from models.trained.record import Watch
 from models.trained.training import Model
 
-WIDTH = 64
+WIDTH = 48
 _LOUD = 1.2  # positions against letters
 
 

@@ -75,7 +75,7 @@ def test_rate_and_penalty_follow_their_schedules():
     recipe = Recipe(steps=100, rate=2.0, warm_up=10, hold=0.5, floor=0.1, penalty=3.0)
     rates = [recipe.rate_at(step) for step in (0, 9, 50, 75, 100)]
     assert_close(rates, [0.2, 2.0, 2.0, 1.1, 0.2])
-    assert_close([recipe.penalty_at(step) for step in (0, 30, 45, 60, 100)], [0.0, 0.0, 1.5, 3.0, 3.0])
+    assert_close([recipe.penalty_at(step) for step in (0, 40, 50, 60, 100)], [0.0, 0.0, 1.5, 3.0, 3.0])
 
 
 def test_the_penalty_begins_after_the_unpenalised_steps():
