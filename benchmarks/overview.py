@@ -60,14 +60,14 @@ window.painted = (holds, patience = 120000) => new Promise((resolve, reject) => 
   })
   frame()
 })
-window.walk = () => [".say", "table.walk"].map(s => [...document.querySelectorAll(s)].map(e => e.textContent).join())
+window.walk = selector => [...document.querySelectorAll(selector)].map(e => e.textContent).join()
 window.query = () => inside("overview", ".overview")?.dataset.query
 """
 PIN = """async query => { // clicks a token
-  const before = walk(), chip = inside("sentence", ".queries").children[query], start = performance.now()
+  const parts = [".say", "table.walk"], before = parts.map(walk), chip = inside("sentence", ".queries").children[query], start = performance.now()
   chip.click()
   const repainted = await painted(() => window.query() === String(query))
-  const complete = before[0] === "" ? 0 : await painted(() => walk().every((text, i) => text !== before[i]))
+  const complete = before[0] === "" ? 0 : await painted(() => parts.every((part, i) => walk(part) !== before[i]))
   return [repainted - start, complete - start]
 }"""
 STEP = """async query => { // asks Python first, by the number field

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from sections import chain, focus, heads, overview, scaling, sentence, take_away, vectors, walk_through
 from sections.attended import Attended
@@ -66,16 +67,24 @@ def ask(
     first: int = FIRST.query,
 ) -> None:
     """The query, and what follows it."""
-    query = pick_query(made, head, first)
-    walk_through.fill(walk, made, look, head, query)
+    room, query = _number(made, first)
+    walk_through.fill(walk, made, look, head, query)  # first, since it takes the browser longest
     follow(query)
+    with room:
+        sentence.render(made, head, query)
 
 
 def pick_query(made: Attended, head: int, first: int) -> int:
     """The query, counted from 0: a token to click in the sentence, and its number. `first` counts from 1."""
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        room = st.container(width="stretch")
-        query = whole_number("query", 1, len(made.queries), width=150, default=first) - 1
+    room, query = _number(made, first)
     with room:
         sentence.render(made, head, query)
     return query
+
+
+def _number(made: Attended, first: int) -> tuple[DeltaGenerator, int]:
+    """The query's number, counted from 0, and the place for the sentence beside it."""
+    with st.container(horizontal=True, vertical_alignment="bottom"):
+        room = st.container(width="stretch")
+        query = whole_number("query", 1, len(made.queries), width=150, default=first) - 1
+    return room, query

@@ -24,7 +24,7 @@ A browser takes longer over a thousand elements than the server over all of atte
 TOLD_FIT = 256
 """Numbers that one can still make out when told at once; longer vectors are named by their ends."""
 
-_SHADES = 96
+_SHADES, _HALF = 96, 48
 """Steps along a scale, finer than the eye. A cell has the class of its step, which is quicker to send and to draw than
 colours of its own."""
 
@@ -81,7 +81,7 @@ def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str, fi
 
 def _whole(numbers: Sequence[float], limit: float, label: str) -> str:
     """A strip as one element, each number with an edge on both sides as a cell has."""
-    shades = ",".join(f"{_shade(0.5 + 0.5 * x / limit)} 0 {100 * n / len(numbers):.4g}%" for n, x in enumerate(numbers, 1))
+    shades = ",".join(f"{_shade(x, limit)} 0 {100 * n / len(numbers):.4g}%" for n, x in enumerate(numbers, 1))
     return (
         f'<span class="strip whole" role="img" aria-label="{escape(label)}" '
         f'title="{", ".join(map(exact, numbers))}" style="background:linear-gradient(90deg,{shades})"></span>'
@@ -90,7 +90,7 @@ def _whole(numbers: Sequence[float], limit: float, label: str) -> str:
 
 def _band(numbers: Sequence[float], limit: float, label: str) -> str:
     """A band of colour: each number would be narrower than a pixel."""
-    shades = ",".join(map(_shade, (0.5 + 0.5 * x / limit for x in numbers)))
+    shades = ",".join(_shade(x, limit) for x in numbers)
     words = escape(f"{label}: {len(numbers)} × {short(min(numbers))} … {short(max(numbers))}")
     return (
         f'<span class="strip band" role="img" aria-label="{words}" title="{words}" '
@@ -98,8 +98,8 @@ def _band(numbers: Sequence[float], limit: float, label: str) -> str:
     )
 
 
-def _shade(share: float) -> str:
-    return f"var(--s{_step(share)})" if isfinite(share) else "transparent"
+def _shade(value: float, limit: float) -> str:
+    return f"var(--s{_signed_step(value, limit)})" if isfinite(value) else "transparent"
 
 
 def number(value: float, limit: float) -> str:
@@ -147,7 +147,12 @@ def limit(*arrays: np.ndarray) -> float:
 
 
 def _signed(value: float, limit: float) -> str:
-    return f"d{_step(0.5 + 0.5 * value / limit)}" if isfinite(value) else ""
+    return f"d{_signed_step(value, limit)}" if isfinite(value) else ""
+
+
+def _signed_step(value: float, limit: float) -> int:
+    step = round(_HALF + _HALF * value / limit)
+    return step if 0 <= step <= _SHADES else (0 if step < 0 else _SHADES)
 
 
 def _step(share: float) -> int:

@@ -5,12 +5,12 @@ import math
 
 def short(value: float) -> str:
     """For a cell: two decimals; a whole number without any; `≈0` where 0.00 would lie; −∞ and NaN by name."""
-    return _written(value, 2)
+    return _written(value, "%.2f", ".00")
 
 
 def exact(value: float) -> str:
     """For a closer look: four decimals, by the same rules."""
-    return _written(value, 4)
+    return _written(value, "%.4f", ".0000")
 
 
 def percent(share: float) -> str:
@@ -22,15 +22,17 @@ def percent(share: float) -> str:
     return f"{share:.0%}".replace("%", " %")
 
 
-def _written(value: float, decimals: int) -> str:
-    value = float(value)
-    if -1e6 < value < 1e6:  # first, since nearly every number is
-        if value.is_integer():
+def _written(value: float, form: str, nothing: str) -> str:
+    """A number in a form, of which `nothing` are the decimals that say nothing."""
+    if -1e6 < value < 1e6:  # first, since nearly every number is, and hundreds stand on a page
+        text = form % value
+        if not text.endswith(nothing):
+            return text.replace("-", "−")
+        if value == int(value):
             return f"{value:.0f}".replace("-", "−") if value else "0"
-        text = f"{value:.{decimals}f}"
         return text.replace("-", "−") if text.strip("-0.") else "≈0"
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "∞" if value > 0 else "−∞"
-    return f"{value:.{decimals}e}".replace("-", "−")
+    return f"{value:.{len(nothing) - 1}e}".replace("-", "−")

@@ -31,12 +31,12 @@ export default function ({ data, parentElement, setTriggerValue }) {
     })
   }
 
-  // At once here and in the maps; the numbers follow from the server.
+  // At once here and in the maps; the numbers follow from the server, which is asked first, since it takes longest.
   function choose(chosen) {
+    setTriggerValue("pick", chosen)
     channel.chosen = chosen
     mark(chosen)
     tell("chosen", {})
-    setTriggerValue("pick", chosen)
   }
 
   queries.onclick = (event) => {
