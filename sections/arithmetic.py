@@ -1,7 +1,5 @@
 """The pictures of the walk-through: for each step a table of tokens, vectors and numbers, as HTML."""
 
-from collections.abc import Sized
-
 import numpy as np
 from einops import rearrange
 from torch import Tensor
@@ -58,18 +56,18 @@ def _query(made: Attended, steps: Walk[np.ndarray], query: int) -> str:
     x, name = made.inputs["query"][query].numpy(), cells.token(made.queries[query], "query")
     rows = [
         [name, story.COLUMNS["input"], cells.vector(x, cells.limit(x), label="x")],
-        ["", "q", _ring("query", steps.q, cells.limit(steps.q, steps.k), "q")],
+        ["", "q", _ring("query", steps.q, cells.limit(steps.q), "q")],
     ]
     return cells.table(["", "", ""], rows, caption=story.CAPTIONS["query"])
 
 
 def _scores(made: Attended, steps: Walk[np.ndarray], query: int, shown: list[int], products: bool) -> str:
-    of_vectors, of_scores = cells.limit(steps.q, steps.k), cells.limit(steps.scores)
+    of_keys, of_scores = cells.limit(steps.k), cells.limit(steps.scores)  # q may be many times as large as any k
     asking = cells.token(made.queries[query], "query")
-    rows = [] if products else [[asking, _ring("query", steps.q, of_vectors, "q"), ""]]
+    rows = [] if products else [[asking, _ring("query", steps.q, cells.limit(steps.q), "q"), ""]]
     for i in shown:
         name, score = cells.token(made.keys[i], "key"), cells.number(steps.scores[i], of_scores)
-        middle = _terms(steps.q, steps.k[i]) if products else _ring("plain", steps.k[i], of_vectors, "k")
+        middle = _terms(steps.q, steps.k[i]) if products else _ring("plain", steps.k[i], of_keys, "k")
         rows.append([name, middle, score])
     head = [story.COLUMNS["key"], story.COLUMNS["products"] if products else story.COLUMNS["q and k"], "q·k"]
     return cells.table(head, rows, caption=story.CAPTIONS["scores"])
@@ -97,7 +95,7 @@ def _weights(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
 
     rows = [row(cells.token(made.keys[i], "key"), steps.exponentials[i], steps.weights[i]) for i in shown]
     if others := _others(made, shown):
-        rows.append(row(counted(others), steps.exponentials[others].sum(), steps.weights[others].sum()))
+        rows.append(row(story.other_keys(len(others)), steps.exponentials[others].sum(), steps.weights[others].sum()))
     total = short(steps.total)
     head = [story.COLUMNS["key"], story.COLUMNS["exponential"], f"÷ {total}", story.COLUMNS["weight"]]
     foot = [story.COLUMNS["sum"], total, "", short(steps.weights.sum())]
@@ -117,7 +115,7 @@ def _blend(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
     ]
     if others := _others(made, shown):
         rest = cells.vector(steps.weighted[others].sum(0), of_weighted, label=story.COLUMNS["weighted"])
-        rows.append([counted(others), cells.weight(steps.weights[others].sum()), "", rest])
+        rows.append([story.other_keys(len(others)), cells.weight(steps.weights[others].sum()), "", rest])
     head = [story.COLUMNS["key"], story.COLUMNS["weight"], "v", story.COLUMNS["weighted"]]
     foot = [story.COLUMNS["sum"], "", "", f'{_ring("value", steps.context, of_weighted, "z")}<span class="op">= z</span>']
     return cells.table(head, rows, foot, caption=story.CAPTIONS["context"])
@@ -147,11 +145,6 @@ def _output(made: Attended, head: int, query: int) -> str:
 
 def _others(made: Attended, shown: list[int]) -> list[int]:
     return sorted(set(range(len(made.keys))) - set(shown))
-
-
-def counted(others: Sized) -> str:
-    """How many other keys there are, as the head of their row."""
-    return story.HINTS["others"].format(count=len(others))
 
 
 def _ring(role: str, vector: np.ndarray, limit: float, label: str) -> str:

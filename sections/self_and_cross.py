@@ -8,7 +8,7 @@ import streamlit as st
 
 from models.trace import Step
 from sections import story
-from sections.arithmetic import counted, heaviest
+from sections.arithmetic import heaviest
 from sections.choices import Look
 from sections.pictures import hidden, show
 from sections.scene import Attention, Computation, Refused, Source, compute
@@ -55,7 +55,7 @@ def _lookup(made: Computation, query: int) -> str:
     top, shown = cells.limit(v), heaviest(weights)
     rows = [[cells.token(made.keys[i], "key"), *_share(weights[i]), cells.vector(v[i], top, label="v")] for i in shown]
     if len(others := np.delete(weights, shown)):
-        rows.append([counted(others), *_share(others.sum()), ""])
+        rows.append([story.other_keys(len(others)), *_share(others.sum()), ""])
     answer = cells.vector(made.trace.context[0, 0, query].numpy(), top, label="z")
     asked = cells.token(made.queries[query], "query")
     head = [story.COLUMNS["key"], story.COLUMNS["match"], "", story.COLUMNS["value"]]

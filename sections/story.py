@@ -675,7 +675,6 @@ HINTS = {
     "sharing": "Each past token’s keys and values are kept while generating, four bytes a number. "
     "Set the key–value heads under “More”.",
     "focus": "Click a cell to make its row the query.",
-    "others": "{count} other keys",
     "glass": "64 signs of the token, 64 sines and cosines of its place, then 1 for every token, then 1 for the first",
     "positions": "embedding + position",
     "no positions": "embedding",
@@ -740,7 +739,7 @@ COLUMNS = {
     "norms": "length of weight × value",
     "rollout": "rollout",
     "key": "key",
-    "q and k": "q, and every k",
+    "q and k": "q, and every k on their own scale",
     "scaled": "÷ {divisor}",
     "masked": "masked",
     "products": "products",
@@ -847,7 +846,7 @@ def overview(step: str) -> dict[str, str]:
         "row": "{head}: {query} takes {parts}",
         "part": "{value} from {key}",
         "part_signed": "{value} with {key}",
-        "others": "the rest from {count} others",
+        "others": "the rest from {count} more",
         "blind": "{head}: {query} sees no key",
         "keys": "Arrows walk · Page Up and Down change head · Enter chooses · Shift+Enter adds a token · R reads the row · Escape lets go",
         "table": "The chosen map as a table",
@@ -886,6 +885,11 @@ def sees_nothing(query: str) -> str:
         f"{query} can see no key: the mask hides them all. Its weights are all 0 and it takes nothing. "
         "(Softmax alone would divide 0 by 0 here and give NaN.)"
     )
+
+
+def other_keys(count: int) -> str:
+    """How many keys a row stands for that are not listed by themselves."""
+    return f"{count} other key{'s' * (count != 1)}"
 
 
 def blind_queries(count: int) -> str:

@@ -24,7 +24,7 @@ A browser takes longer over a thousand elements than the server over all of atte
 TOLD_FIT = 256
 """Numbers that one can still make out when told at once; longer vectors are named by their ends."""
 
-_SHADES, _HALF = 96, 48
+_SHADES = 96
 """Steps along a scale, finer than the eye. A cell has the class of its step, which is quicker to send and to draw than
 colours of its own."""
 
@@ -151,8 +151,7 @@ def _signed(value: float, limit: float) -> str:
 
 
 def _signed_step(value: float, limit: float) -> int:
-    step = round(_HALF + _HALF * value / limit)
-    return step if 0 <= step <= _SHADES else (0 if step < 0 else _SHADES)
+    return min(max(round(_SHADES / 2 * (1 + value / limit)), 0), _SHADES)
 
 
 def _step(share: float) -> int:

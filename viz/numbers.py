@@ -23,14 +23,15 @@ def percent(share: float) -> str:
 
 
 def _written(value: float, form: str, nothing: str) -> str:
-    """A number in a form, of which `nothing` are the decimals that say nothing."""
+    """A number in a form; `nothing` is how its decimals end where they say nothing."""
     if -1e6 < value < 1e6:  # first, since nearly every number is, and hundreds stand on a page
         text = form % value
-        if not text.endswith(nothing):
-            return text.replace("-", "−")
-        if value == int(value):
-            return f"{value:.0f}".replace("-", "−") if value else "0"
-        return text.replace("-", "−") if text.strip("-0.") else "≈0"
+        if text.endswith(nothing):
+            if value == int(value):
+                text = f"{value:.0f}" if value else "0"
+            elif not text.strip("-0."):
+                return "≈0"
+        return text.replace("-", "−")
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):

@@ -166,6 +166,19 @@ def test_products_of_the_worked_example_can_be_checked_by_head():
     assert sum(int(a) * int(b) for a, b in (term.split("·") for term in terms.split(" + "))) == 112
 
 
+def test_keys_show_beside_a_query_many_times_as_large():
+    made = compute(Scene())  # glass heads
+    assert made.trace.q[0, 0, 0].abs().max() > 10 * made.trace.k[0, 0].abs().max()
+    keys = arithmetic.pictures(made, 0, 0, products=False, every_key=True)[1].split("ring plain")[1:]
+    assert len(keys) == len(made.keys)
+    assert any("--s0)" in key or "--s96)" in key for key in keys)  # the ends of the scale
+
+
+def test_one_key_that_is_not_listed_is_named_as_one():
+    made = compute(Scene(text="a b c d e f g h i j k l m", source=Source.RANDOM))
+    assert draw(made, 0, 0, every_key=False)["weights"].rows[-1][0].text == "1 other key"
+
+
 @pytest.mark.parametrize("mask", [Mask.NONE, Mask.WINDOW])
 def test_of_many_keys_the_heaviest_are_listed_and_the_others_counted(mask):
     made = compute(Scene(text=LONG, source=Source.RANDOM, mask=mask, width=6))

@@ -132,7 +132,7 @@ def test_of_many_keys_the_heaviest_are_listed_and_the_others_summed():
     page = opened(**ONE_HEAD | {"text": text})
     table, weights = lookups(page)[0], work_out(sides(page)["self"], 0, state(page, "query") - 1)["weights"]
     listed = sorted(np.argsort(-weights)[:FEW])
-    assert [row[0].text for row in table.rows] == [*(f"w{n}" for n in listed), story.HINTS["others"].format(count=5)]
+    assert [row[0].text for row in table.rows] == [*(f"w{n}" for n in listed), story.other_keys(5)]
     agree([row[2].text for row in table.rows[:-1]], weights[listed], percent)
     agree([table.rows[-1][2].text], 1 - weights[listed].sum(), percent)
 
