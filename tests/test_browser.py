@@ -31,7 +31,7 @@ def tables(page: Page) -> dict[str, Table]:
 
 def walk(page: Page) -> list[str]:
     """All words and numbers of the walk, as they are shown."""
-    return page.locator(".say, table.walk").all_inner_texts()
+    return page.locator(".say, table.walk").all_text_contents()
 
 
 def choose(page: Page, name: str, option: str) -> None:
@@ -263,7 +263,7 @@ def test_downloads_open(visit, browser, tmp_path):
     expect(alone.locator(".js-plotly-plot .hm image").nth(2)).to_be_attached()  # two heads and the chosen one
     assert [url for url in asked if not url.startswith(("data:", "blob:"))] == [file.as_uri()]
     assert not wrong
-    assert alone.locator(".say").inner_text() == shown[0]
+    assert alone.locator(".say").text_content() == shown[0]
     assert alone.locator("math").count() == 7
     assert all(box["height"] > 5 for box in alone.locator("math").evaluate_all("all => all.map(e => e.getBoundingClientRect())"))
     there = {read(markup).tables[0].caption for markup in alone.locator("table.walk").evaluate_all("all => all.map(e => e.outerHTML)")}
@@ -286,10 +286,10 @@ def test_hostile_text_is_only_text(visit):
     page.add_init_script("window.__fired = 0")
     expect(page.locator(".st-key-sentence button.chip bdi")).to_have_text(tokens)
     expect(page.locator(".st-key-sentence .keys bdi")).to_have_text(tokens)
-    for name in ("chain", "grid", "vectors"):
+    opens = {"chain": ".st-key-matrices .js-plotly-plot", "grid": ".st-key-head-grid .js-plotly-plot", "vectors": "table.walk"}
+    for name, what in opens.items():
         page.locator(f".st-key-{name} summary").click()
-    page.wait_for_selector(".st-key-vectors table.walk")
-    page.wait_for_function("document.querySelectorAll('.js-plotly-plot').length === 3")
+        page.wait_for_selector(f".st-key-{name} {what}")
     settle(page)
     for figure in ("focus", "head-grid"):
         for query, key in ((0, 1), (tokens.index("<b>bold</b>"), 0), (1, tokens.index("<b>bold</b>"))):
@@ -306,7 +306,7 @@ def test_hostile_text_is_only_text(visit):
     page.wait_for_selector(".st-key-seed")
     assert page.evaluate("window.__fired") in (0, None)
     for selector in ("table.walk bdi", ".say bdi"):
-        assert set(page.locator(selector).all_inner_texts()) <= set(tokens)
+        assert set(page.locator(selector).all_text_contents()) <= set(tokens)
     dangerous = "img[src=x], b:not(.js-plotly-plot b), a[href^=javascript], [onerror], [onload], [onmouseover]"
     for root in (".st-key-maps", "table.walk", ".say", ".st-key-chain", ".st-key-vectors"):
         assert page.locator(root).first.locator(dangerous).count() == 0
