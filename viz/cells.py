@@ -5,6 +5,7 @@ Every text from outside is escaped here and isolated from the writing direction 
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from html import escape
 from math import isfinite
 from pathlib import Path
@@ -38,6 +39,8 @@ _OF_BANDS = [
     f"--s{n}: light-dark({between(DIVERGING.light, n / _SHADES)},{between(DIVERGING.dark, n / _SHADES)});"
     for n in range(_SHADES + 1)
 ]
+
+_BANDS = np.array([f"var(--s{n})" for n in range(_SHADES + 1)], object)
 
 STYLE = f"""<style>
 :root {{ {" ".join(f"--{role}: {css_role(role)};" for role in ("query", "key", "value", "output"))} }}
@@ -81,7 +84,7 @@ def vector(values: Sequence[float] | np.ndarray, limit: float, *, label: str, fi
 
 def _whole(numbers: Sequence[float], limit: float, label: str) -> str:
     """A strip as one element, each number with an edge on both sides as a cell has."""
-    shades = ",".join(f"{_shade(x, limit)} 0 {100 * n / len(numbers):.4g}%" for n, x in enumerate(numbers, 1))
+    shades = ",".join(map(str.__add__, _shades(numbers, limit), _edges(len(numbers))))
     return (
         f'<span class="strip whole" role="img" aria-label="{escape(label)}" '
         f'title="{", ".join(map(exact, numbers))}" style="background:linear-gradient(90deg,{shades})"></span>'
@@ -90,7 +93,7 @@ def _whole(numbers: Sequence[float], limit: float, label: str) -> str:
 
 def _band(numbers: Sequence[float], limit: float, label: str) -> str:
     """A band of colour: each number would be narrower than a pixel."""
-    shades = ",".join(_shade(x, limit) for x in numbers)
+    shades = ",".join(_shades(numbers, limit))
     words = escape(f"{label}: {len(numbers)} × {short(min(numbers))} … {short(max(numbers))}")
     return (
         f'<span class="strip band" role="img" aria-label="{words}" title="{words}" '
@@ -98,8 +101,20 @@ def _band(numbers: Sequence[float], limit: float, label: str) -> str:
     )
 
 
-def _shade(value: float, limit: float) -> str:
-    return f"var(--s{_signed_step(value, limit)})" if isfinite(value) else "transparent"
+def _shades(numbers: Sequence[float], limit: float) -> list[str]:
+    """The colour of each of many numbers; what is not finite has none."""
+    values = np.array(numbers)
+    finite = np.isfinite(values)
+    steps = np.rint(_SHADES / 2 * (1 + np.clip(values[finite] / limit, -1, 1))).astype(int)
+    shades = np.full(len(values), "transparent", object)
+    shades[finite] = _BANDS[steps]
+    return shades.tolist()
+
+
+@lru_cache(maxsize=64)
+def _edges(count: int) -> list[str]:
+    """Where each of equally wide cells begins and ends: where the last one ended, and at a share of the width."""
+    return [f" 0 {100 * n / count:.4g}%" for n in range(1, count + 1)]
 
 
 def number(value: float, limit: float) -> str:
@@ -147,11 +162,7 @@ def limit(*arrays: np.ndarray) -> float:
 
 
 def _signed(value: float, limit: float) -> str:
-    return f"d{_signed_step(value, limit)}" if isfinite(value) else ""
-
-
-def _signed_step(value: float, limit: float) -> int:
-    return min(max(round(_SHADES / 2 * (1 + value / limit)), 0), _SHADES)
+    return f"d{_step(0.5 + 0.5 * value / limit)}" if isfinite(value) else ""
 
 
 def _step(share: float) -> int:
