@@ -12,7 +12,7 @@ from sections.choices import Look, Places, choose
 from sections.limits import MAX_TOKENS
 from sections.pretrained import page as pretrained
 from sections.scene import Computation, Refused, Scene, Source, agree, compute
-from sections.server import answer_at_once
+from sections.server import TURNS, answer_at_once
 from viz.cells import STYLE
 
 EQUAL = 1e-12
@@ -49,9 +49,11 @@ def run() -> None:
     page = st.navigation(pages, position="top")
     if page.title in [story.PAGES[name] for name in BARE]:
         st.html(STYLE)
+        page.run()
     else:
-        frame += _frame()
-    page.run()
+        with TURNS:
+            frame += _frame()
+            page.run()
 
 
 def draw(render: Page) -> None:

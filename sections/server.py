@@ -4,6 +4,13 @@ import gc
 from contextlib import suppress
 from functools import cache
 from socket import AF_INET, AF_INET6, IPPROTO_TCP, SOCK_STREAM, TCP_NODELAY, socket
+from threading import BoundedSemaphore
+
+from sections.limits import MAX_AT_ONCE
+
+TURNS = BoundedSemaphore(MAX_AT_ONCE)
+"""Held while a whole page is made. Others wait, in the order they came, and are done sooner for it: Python runs one thread
+at a time, and a hundred that take turns every 5 ms leave none to send what is ready."""
 
 
 @cache

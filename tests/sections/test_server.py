@@ -1,8 +1,15 @@
-"""What is said of the server's connections holds for those that are open and those that come."""
+"""What is said of the server's connections holds for those that are open and those that come; and pages take turns."""
 
+from contextlib import ExitStack
 from socket import IPPROTO_TCP, TCP_NODELAY, create_connection, socket
 
-from sections.server import answer_at_once
+import pytest
+from pages import opened
+
+from sections import lab
+from sections.choices import choose
+from sections.limits import MAX_AT_ONCE
+from sections.server import TURNS, answer_at_once
 
 
 def waits(connection: socket) -> bool:
@@ -20,3 +27,32 @@ def test_no_answer_waits_for_the_one_before():
             assert not waits(early)
             with create_connection(port.getsockname()), port.accept()[0] as late:
                 assert not waits(late)
+
+
+class Turns:
+    def __init__(self) -> None:
+        self.held = self.taken = 0
+
+    def __enter__(self) -> None:
+        self.held += 1
+        self.taken += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.held -= 1
+
+
+@pytest.mark.parametrize("text", ["one two", ""])  # "": there is nothing to compute, and the page stops
+def test_a_page_takes_a_turn_and_gives_it_back(monkeypatch, text):
+    turns, held = Turns(), []
+    monkeypatch.setattr(lab, "TURNS", turns)
+    monkeypatch.setattr(lab, "choose", lambda: held.append(turns.held) or choose())
+    page = opened(text=text)
+    assert not page.exception and bool(page.error) == (text == "")
+    assert set(held) == {1} and turns.taken == len(held) and turns.held == 0
+
+
+def test_there_are_as_many_turns_as_the_limit_says():
+    with ExitStack() as every:
+        for _ in range(MAX_AT_ONCE):
+            every.enter_context(TURNS)
+        assert not TURNS.acquire(blocking=False)
