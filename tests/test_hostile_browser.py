@@ -243,9 +243,8 @@ def type_in(page: Page, name: str, text: str) -> None:
 
 
 def open_all(page: Page, *names: str) -> None:
-    for name in names:
+    for name in names:  # one after the other, as a person does: Streamlit may lose a click while it answers another
         page.locator(f".st-key-{name} summary").click()
-    for name in names:
         expect(page.locator(INSIDE[name]).last).to_be_attached()
     settle(page)
 
