@@ -64,7 +64,8 @@ window.walk = selector => [...document.querySelectorAll(selector)].map(e => e.te
 window.query = () => inside("overview", ".overview")?.dataset.query
 """
 PIN = """async query => { // clicks a token
-  const parts = [".say", "table.walk"], before = parts.map(walk), chip = inside("sentence", ".queries").children[query], start = performance.now()
+  const parts = [".say", "table.walk"], before = parts.map(walk)
+  const chip = inside("sentence", ".queries").children[query], start = performance.now()
   chip.click()
   const repainted = await painted(() => window.query() === String(query))
   const complete = before[0] === "" ? 0 : await painted(() => parts.every((part, i) => walk(part) !== before[i]))

@@ -290,6 +290,7 @@ def test_hostile_text_is_only_text(visit):
     for name, what in opens.items():
         page.locator(f".st-key-{name} summary").click()
         page.wait_for_selector(f".st-key-{name} {what}")
+    expect(page.locator(".js-plotly-plot")).to_have_count(3)
     settle(page)
     for figure in ("focus", "head-grid"):
         for query, key in ((0, 1), (tokens.index("<b>bold</b>"), 0), (1, tokens.index("<b>bold</b>"))):

@@ -105,16 +105,16 @@ def _shades(numbers: Sequence[float], limit: float) -> list[str]:
     """The colour of each of many numbers; what is not finite has none."""
     values = np.array(numbers)
     finite = np.isfinite(values)
-    steps = np.rint(_SHADES / 2 * (1 + np.clip(values[finite] / limit, -1, 1))).astype(int)
+    steps = np.rint(_SHADES * np.clip(0.5 + 0.5 * values[finite] / limit, 0, 1)).astype(int)  # as `_step`, all at once
     shades = np.full(len(values), "transparent", object)
     shades[finite] = _BANDS[steps]
     return shades.tolist()
 
 
 @lru_cache(maxsize=64)
-def _edges(count: int) -> list[str]:
+def _edges(count: int) -> tuple[str, ...]:
     """Where each of equally wide cells begins and ends: where the last one ended, and at a share of the width."""
-    return [f" 0 {100 * n / count:.4g}%" for n in range(1, count + 1)]
+    return tuple(f" 0 {100 * n / count:.4g}%" for n in range(1, count + 1))
 
 
 def number(value: float, limit: float) -> str:
