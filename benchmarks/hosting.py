@@ -107,7 +107,7 @@ def _text(number: int, turn: int) -> str:
 def _expect(visitor: Visitor) -> None:
     """Both words of the text that no other visitor and no other turn has."""
     for word in visitor.choices["text"].split()[-2:]:
-        if f">{word}<" not in visitor.html:
+        if word not in visitor.tokens:
             raise Failed(f"the page does not show “{word}”, which was typed")
 
 

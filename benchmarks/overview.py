@@ -67,9 +67,9 @@ PIN = """async query => { // clicks a token
   const parts = [".say", "table.walk"], before = parts.map(walk)
   const chip = inside("sentence", ".queries").children[query], start = performance.now()
   chip.click()
-  const repainted = await painted(() => window.query() === String(query))
-  const complete = before[0] === "" ? 0 : await painted(() => parts.every((part, i) => walk(part) !== before[i]))
-  return [repainted - start, complete - start]
+  const repainted = painted(() => window.query() === String(query))
+  const complete = before[0] === "" ? start : painted(() => parts.every((part, i) => walk(part) !== before[i]))
+  return [await repainted - start, await complete - start]
 }"""
 STEP = """async query => { // asks Python first, by the number field
   const start = performance.now()

@@ -3,7 +3,6 @@
 import asyncio
 import json
 from http.cookies import SimpleCookie
-from itertools import chain
 from urllib.parse import urlencode
 from urllib.request import Request, urlopen
 from uuid import uuid4
@@ -26,7 +25,7 @@ class Failed(Exception):
 class Visitor:
     """One tab: a page with its cookies, its websocket, and what the last run drew.
 
-    session: its id on the server. cookie: as the browser sends it. html: what the last run drew as such, sent as pieces too.
+    session: its id on the server. cookie: as the browser sends it. tokens: of the sentence that the last run drew.
     widgets: the ids of each and of the fragment it is in, by its key. files: ids of the downloads, in order.
     """
 
@@ -39,7 +38,7 @@ class Visitor:
         self._page = calc_hash(page) if page else ""
         self.widgets: dict[str, tuple[str, str]] = {}
         self.files: list[str] = []
-        self.html = ""
+        self.tokens: list[str] = []
 
     async def open(self) -> None:
         """Load the page, and wait until it is drawn. Raises `Failed` where it is not."""
@@ -102,7 +101,7 @@ class Visitor:
             "fragment_id": fragment,
         }
         await self.socket.send(BackMsg(rerun_script=state).SerializeToString())
-        self.html = ""
+        self.tokens = []
         if not fragment:
             self.widgets, self.files = {}, []
         while not self._take(await self._receive()):
@@ -139,10 +138,8 @@ class Visitor:
             raise Failed(drawn.body)
         if name := getattr(drawn, "id", ""):
             self.widgets[name.rpartition("-")[2]] = name, fragment
-        if kind == "html":
-            self.html += drawn.body
-        if kind == "bidi_component" and drawn.component_name == "pieces":
-            self.html += "".join(chain.from_iterable(json.loads(drawn.json).values()))
+        if kind == "bidi_component" and drawn.component_name == "sentence":
+            self.tokens = [token["label"] for token in json.loads(drawn.json)["queries"]]
         if kind == "download_button":
             self.files.append(drawn.deferred_file_id)
 

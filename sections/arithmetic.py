@@ -1,5 +1,7 @@
 """The pictures of the walk-through: for each step a table of tokens, vectors and numbers, as HTML."""
 
+from typing import NamedTuple
+
 import numpy as np
 from einops import rearrange
 from torch import Tensor
@@ -9,7 +11,8 @@ from models.walk import Walk, contributions, walk
 from sections import story
 from sections.attended import Attended
 from sections.limits import MAX_TERMS
-from viz import cells
+from viz.blanks import Blanks, written
+from viz.cells import table
 from viz.numbers import short
 
 FEW = 12
@@ -27,137 +30,173 @@ STEPS: list[tuple[Step, ...]] = [
 """The steps each picture shows."""
 
 
-def pictures(made: Attended, head: int, query: int, *, products: bool, every_key: bool) -> list[str]:
-    """One picture for each of `STEPS`, for one query in one head, both counted from 0.
+class Form(NamedTuple):
+    """A picture for each of `STEPS` with blanks, and the numbers that go into them, `query number`."""
+
+    pieces: list[str]
+    numbers: np.ndarray
+
+
+def form(made: Attended, head: int, queries: slice, *, products: bool, every_key: bool) -> Form:
+    """The pictures of some queries in one head, both counted from 0.
 
     products: write out the terms of every q·k. every_key: list all keys, not only the heaviest; with products only
     while there are no more than `MAX_TERMS`.
     """
-    steps = walk(made.trace, head, query).map(Tensor.numpy)
-    count = len(made.keys)
+    steps = walk(made.trace, head, queries).map(Tensor.numpy)
     many = products and steps.k.size > MAX_TERMS
-    shown = list(range(count)) if every_key and not many else heaviest(steps.weights)
-    return [
-        _query(made, steps, query),
-        _scores(made, steps, query, shown, products),
-        _masked(made, steps, shown),
-        _weights(made, steps, shown),
-        _blend(made, steps, shown),
-        _output(made, head, query),
+    listed = _Listed(steps.weights, len(made.keys) if every_key and not many else FEW)
+    blanks = Blanks(len(steps.q))
+    asking = blanks.token("query", np.arange(len(made.queries))[queries])
+    pieces = [
+        _query(blanks, steps, made.inputs["query"][queries].numpy(), asking),
+        _scores(blanks, steps, listed, asking, products),
+        _masked(blanks, steps, listed, made.layer.config.factor),
+        _weights(blanks, steps, listed),
+        _blend(blanks, steps, listed),
+        _output(blanks, made, head, queries),
     ]
+    return Form(pieces, blanks.numbers)
 
 
-def heaviest(weights: np.ndarray) -> list[int]:
-    """The keys with the largest weights, at most `FEW`, in the order of the text."""
-    return sorted(np.argsort(-weights, kind="stable")[:FEW].tolist())
+def pictures(made: Attended, head: int, query: int, *, products: bool, every_key: bool) -> list[str]:
+    """The pictures of one query in one head, both counted from 0, with its numbers in them."""
+    pieces, [numbers] = form(made, head, slice(query, query + 1), products=products, every_key=every_key)
+    names = {"query": made.queries, "key": made.keys}
+    return [written(piece, numbers.tolist(), names) for piece in pieces]
 
 
-def _query(made: Attended, steps: Walk[np.ndarray], query: int) -> str:
-    x, name = made.inputs["query"][query].numpy(), cells.token(made.queries[query], "query")
+def heaviest(weights: np.ndarray, most: int = FEW) -> np.ndarray:
+    """The keys with the largest weights, in the order of the text: `... key` -> `... key`, at most `most`."""
+    return np.sort(np.argsort(-weights, kind="stable")[..., :most])
+
+
+class _Listed:
+    """The keys that have a row each, which for every query are others; and the rest together."""
+
+    def __init__(self, weights: np.ndarray, most: int) -> None:
+        queries, keys = weights.shape
+        self._asking, self._keys = np.arange(queries), heaviest(weights, most).T
+        self._rest = np.ones((queries, keys, 1), bool)
+        self._rest[self._asking, self._keys] = False
+        self.others = keys - len(self._keys)
+
+    def tokens(self, blanks: Blanks) -> list[str]:
+        """The name of each row."""
+        return [blanks.token("key", keys) for keys in self._keys]
+
+    def rows(self, array: np.ndarray) -> np.ndarray:
+        """`query key ...` -> `row query ...`"""
+        return array[self._asking, self._keys]
+
+    def vectors(self, array: np.ndarray) -> np.ndarray:
+        """`key head_dim` -> `row query head_dim`"""
+        return array[self._keys]
+
+    def rest(self, array: np.ndarray) -> np.ndarray:
+        """The sum over keys without a row: `query key ...` -> `query ...`"""
+        return np.where(self._rest if array.ndim == 3 else self._rest[..., 0], array, 0).sum(1)
+
+
+def _query(blanks: Blanks, steps: Walk[np.ndarray], x: np.ndarray, asking: str) -> str:
     rows = [
-        [name, story.COLUMNS["input"], cells.vector(x, cells.limit(x), label="x")],
-        ["", "q", _ring("query", steps.q, cells.limit(steps.q), "q")],
+        [asking, story.COLUMNS["input"], blanks.vector(x, blanks.scale(x), label="x")],
+        ["", "q", _ring("query", blanks.vector(steps.q, blanks.scale(steps.q), label="q"))],
     ]
-    return cells.table(["", "", ""], rows, caption=story.CAPTIONS["query"])
+    return table(["", "", ""], rows, caption=story.CAPTIONS["query"])
 
 
-def _scores(made: Attended, steps: Walk[np.ndarray], query: int, shown: list[int], products: bool) -> str:
-    of_keys, of_scores = cells.limit(steps.k), cells.limit(steps.scores)  # q may be many times as large as any k
-    asking = cells.token(made.queries[query], "query")
-    rows = [] if products else [[asking, _ring("query", steps.q, cells.limit(steps.q), "q"), ""]]
-    for i in shown:
-        name, score = cells.token(made.keys[i], "key"), cells.number(steps.scores[i], of_scores)
-        middle = _terms(steps.q, steps.k[i]) if products else _ring("plain", steps.k[i], of_keys, "k")
-        rows.append([name, middle, score])
+def _scores(blanks: Blanks, steps: Walk[np.ndarray], listed: _Listed, asking: str, products: bool) -> str:
+    of_keys, of_scores = blanks.scale(steps.k[None]), blanks.scale(steps.scores)  # q may be many times as large as any k
+    rows = [] if products else [[asking, _ring("query", blanks.vector(steps.q, blanks.scale(steps.q), label="q")), ""]]
+    for name, k, score in zip(listed.tokens(blanks), listed.vectors(steps.k), listed.rows(steps.scores), strict=True):
+        middle = blanks.terms(steps.q, k) if products else _ring("plain", blanks.vector(k, of_keys, label="k"))
+        rows.append([name, middle, blanks.number(score, of_scores)])
     head = [story.COLUMNS["key"], story.COLUMNS["products"] if products else story.COLUMNS["q and k"], "q·k"]
-    return cells.table(head, rows, caption=story.CAPTIONS["scores"])
+    return table(head, rows, caption=story.CAPTIONS["scores"])
 
 
-def _masked(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
-    of_scores, of_scaled = cells.limit(steps.scores), cells.limit(steps.scaled)
+def _masked(blanks: Blanks, steps: Walk[np.ndarray], listed: _Listed, factor: float) -> str:
+    of_scores, of_scaled = blanks.scale(steps.scores), blanks.scale(steps.scaled)
     rows = [
-        [
-            cells.token(made.keys[i], "key"),
-            cells.number(steps.scores[i], of_scores),
-            cells.number(steps.scaled[i], of_scaled),
-            cells.number(steps.masked[i], of_scaled),
-        ]
-        for i in shown
+        [name, blanks.number(score, of_scores), blanks.number(scaled, of_scaled), blanks.number(masked, of_scaled)]
+        for name, score, scaled, masked in zip(
+            listed.tokens(blanks), *map(listed.rows, (steps.scores, steps.scaled, steps.masked)), strict=True
+        )
     ]
-    divided = story.COLUMNS["scaled"].format(divisor=short(1 / made.layer.config.factor))
-    head = [story.COLUMNS["key"], "q·k", divided, story.COLUMNS["masked"]]
-    return cells.table(head, rows, caption=story.CAPTIONS["masked"])
+    head = [story.COLUMNS["key"], "q·k", story.COLUMNS["scaled"].format(divisor=short(1 / factor)), story.COLUMNS["masked"]]
+    return table(head, rows, caption=story.CAPTIONS["masked"])
 
 
-def _weights(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
-    def row(name: str, exponential: np.floating, weight: np.floating) -> list[str]:
-        return [name, short(exponential), cells.bar(weight), cells.weight(weight)]
+def _weights(blanks: Blanks, steps: Walk[np.ndarray], listed: _Listed) -> str:
+    def row(name: str, exponential: np.ndarray, weight: np.ndarray) -> list[str]:
+        return [name, blanks.text(exponential), blanks.bar(weight), blanks.weight(weight)]
 
-    rows = [row(cells.token(made.keys[i], "key"), steps.exponentials[i], steps.weights[i]) for i in shown]
-    if others := _others(made, shown):
-        rows.append(row(story.other_keys(len(others)), steps.exponentials[others].sum(), steps.weights[others].sum()))
-    total = short(steps.total)
-    head = [story.COLUMNS["key"], story.COLUMNS["exponential"], f"÷ {total}", story.COLUMNS["weight"]]
-    foot = [story.COLUMNS["sum"], total, "", short(steps.weights.sum())]
-    return cells.table(head, rows, foot, caption=story.CAPTIONS["weights"])
+    both = steps.exponentials, steps.weights
+    rows = [row(*cells) for cells in zip(listed.tokens(blanks), *map(listed.rows, both), strict=True)]
+    if listed.others:
+        rows.append(row(story.other_keys(listed.others), *map(listed.rest, both)))
+    head = [story.COLUMNS["key"], story.COLUMNS["exponential"], f"÷ {blanks.text(steps.total)}", story.COLUMNS["weight"]]
+    foot = [story.COLUMNS["sum"], blanks.text(steps.total), "", blanks.text(steps.weights.sum(1))]
+    return table(head, rows, foot, caption=story.CAPTIONS["weights"])
 
 
-def _blend(made: Attended, steps: Walk[np.ndarray], shown: list[int]) -> str:
-    of_values, of_weighted = cells.limit(steps.v), cells.limit(steps.weighted, steps.context)
+def _blend(blanks: Blanks, steps: Walk[np.ndarray], listed: _Listed) -> str:
+    of_values, of_weighted = blanks.scale(steps.v[None]), blanks.scale(steps.weighted, steps.context)
+    times, equals, weighted = _op("×"), _op("="), story.COLUMNS["weighted"]
+
+    def product(values: np.ndarray) -> str:
+        return blanks.vector(values, of_weighted, label=weighted)
+
     rows = [
-        [
-            cells.token(made.keys[i], "key"),
-            f'{cells.weight(steps.weights[i])}<span class="op">×</span>',
-            f'{cells.vector(steps.v[i], of_values, label="v")}<span class="op">=</span>',
-            cells.vector(steps.weighted[i], of_weighted, label=story.COLUMNS["weighted"]),
-        ]
-        for i in shown
+        [name, blanks.weight(share) + times, blanks.vector(v, of_values, label="v") + equals, product(values)]
+        for name, share, v, values in zip(
+            listed.tokens(blanks), listed.rows(steps.weights), listed.vectors(steps.v), listed.rows(steps.weighted), strict=True
+        )
     ]
-    if others := _others(made, shown):
-        rest = cells.vector(steps.weighted[others].sum(0), of_weighted, label=story.COLUMNS["weighted"])
-        rows.append([story.other_keys(len(others)), cells.weight(steps.weights[others].sum()), "", rest])
-    head = [story.COLUMNS["key"], story.COLUMNS["weight"], "v", story.COLUMNS["weighted"]]
-    foot = [story.COLUMNS["sum"], "", "", f'{_ring("value", steps.context, of_weighted, "z")}<span class="op">= z</span>']
-    return cells.table(head, rows, foot, caption=story.CAPTIONS["context"])
+    if listed.others:
+        share = blanks.weight(listed.rest(steps.weights))
+        rows.append([story.other_keys(listed.others), share, "", product(listed.rest(steps.weighted))])
+    head = [story.COLUMNS["key"], story.COLUMNS["weight"], "v", weighted]
+    z = _ring("value", blanks.vector(steps.context, of_weighted, label="z"))
+    foot = [story.COLUMNS["sum"], "", "", z + _op("= z")]
+    return table(head, rows, foot, caption=story.CAPTIONS["context"])
 
 
-def _output(made: Attended, head: int, query: int) -> str:
+def _output(blanks: Blanks, made: Attended, head: int, queries: slice) -> str:
     """z of every head and what it adds to the output; below, both put together."""
-    blends = made.trace.context[0, :, query]
+    blends = made.trace.context[0, :, queries]
     adds = contributions(blends, made.layer.to_output).numpy()
-    context, output = blends.numpy(), made.trace.output[0, query].numpy()
-    of_blends, of_output = cells.limit(context), cells.limit(adds, output)
+    context, output = blends.numpy(), made.trace.output[0, queries].numpy()
+    of_blends, of_output = blanks.scale(context.swapaxes(0, 1)), blanks.scale(adds.swapaxes(0, 1), output)
+
+    def added(values: np.ndarray, label: str = story.COLUMNS["adds"]) -> str:
+        return blanks.vector(values, of_output, label=label)
+
     rows = [
         [
             story.HEADINGS["head"].format(head=i + 1),
-            _ring("value" if i == head else "plain", context[i], of_blends, "z"),
-            cells.vector(adds[i], of_output, label=story.COLUMNS["adds"]),
+            _ring("value" if i == head else "plain", blanks.vector(z, of_blends, label="z")),
+            added(adds[i]),
         ]
-        for i in range(len(context))
+        for i, z in enumerate(context)
     ]
     if (bias := getattr(made.layer.to_output, "bias", None)) is not None:
-        rows.append([story.COLUMNS["bias"], "", cells.vector(bias.numpy(), of_output, label=story.COLUMNS["bias"])])
-    joined = cells.vector(rearrange(context, "head head_dim -> (head head_dim)"), of_blends, label="z")
-    times = '<span class="op">× W_O =</span>' if made.layer.config.output_projection else ""
-    foot = [story.COLUMNS["concatenated"], joined + times, _ring("output", output, of_output, story.COLUMNS["output"])]
-    return cells.table(["", "z", story.COLUMNS["adds"]], rows, foot, caption=story.CAPTIONS["together"])
+        rows.append([story.COLUMNS["bias"], "", added(bias.numpy()[None], story.COLUMNS["bias"])])
+    joined = rearrange(context, "head query head_dim -> query (head head_dim)")
+    times = _op("× W_O =") if made.layer.config.output_projection else ""
+    foot = [
+        story.COLUMNS["concatenated"],
+        blanks.vector(joined, of_blends, label="z") + times,
+        _ring("output", added(output, story.COLUMNS["output"])),
+    ]
+    return table(["", "z", story.COLUMNS["adds"]], rows, foot, caption=story.CAPTIONS["together"])
 
 
-def _others(made: Attended, shown: list[int]) -> list[int]:
-    return sorted(set(range(len(made.keys))) - set(shown))
-
-
-def _ring(role: str, vector: np.ndarray, limit: float, label: str) -> str:
+def _ring(role: str, vector: str) -> str:
     """A vector ringed in the colour of its role."""
-    return f'<span class="ring {role}">{cells.vector(vector, limit, label=label)}</span>'
+    return f'<span class="ring {role}">{vector}</span>'
 
 
-def _terms(q: np.ndarray, k: np.ndarray) -> str:
-    """The multiplications whose sum is q·k."""
-    terms = " + ".join(f"{_factor(one)}·{_factor(other)}" for one, other in zip(q, k, strict=True))
-    return f'<span class="terms">{terms} =</span>'
-
-
-def _factor(value: float) -> str:
-    text = short(value)
-    return f"({text})" if text.startswith("−") else text
+def _op(sign: str) -> str:
+    return f'<span class="op">{sign}</span>'

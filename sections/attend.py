@@ -46,9 +46,9 @@ def render(
         if made.says:
             st.caption(made.says[head])
         focus.render(made, look, look.step, head)
-    walk = walk_through.frame(made, right)
+    walk = walk_through.frame(made, look, head, right)
     with top:
-        ask(made, look, head, walk, follow, first.query)
+        ask(made, head, walk, follow, first.query)
     if isinstance(made, Computation):
         scaling.render(made, look, head)
     chain.render(made, look, head)
@@ -60,7 +60,6 @@ def render(
 @st.fragment
 def ask(
     made: Attended,
-    look: Look,
     head: int,
     walk: walk_through.Frame,
     follow: Callable[[int], object] = lambda query: None,
@@ -68,7 +67,7 @@ def ask(
 ) -> None:
     """The query, and what follows it."""
     room, query = _number(made, first)
-    walk_through.fill(walk, made, look, head, query)  # first, since it takes the browser longest
+    walk.follow(query)  # first, since it takes the browser longest
     follow(query)
     with room:
         sentence.render(made, head, query)

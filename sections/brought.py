@@ -55,9 +55,9 @@ def _draw(brought: Brought) -> None:
         return
     far = (made.trace.weights[0, 0] - torch.from_numpy(brought.weights[layer, head])).abs().max().item()
     st.caption(story.BROUGHT["far"].format(far=far, width=made.layer.config.width))
-    walk = walk_through.frame(made, st.container())
+    walk = walk_through.frame(made, Look(), 0, st.container())
     with top:
-        attend.ask(made, Look(), 0, walk)
+        attend.ask(made, 0, walk)
 
 
 def _attended(

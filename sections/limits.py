@@ -21,6 +21,10 @@ KEPT_SCENES, KEPT_STACKS = 4, 1
 MAX_TERMS = 2**12
 """Products of q·k written out at once, keys × head_dim; of more keys the heaviest are."""
 
+MAX_NUMBERS = 2**18
+"""Numbers of the walk-through, queries × numbers of one, that a page holds ready for every query: a megabyte. Of more, the
+server is asked for those of each query when it is chosen."""
+
 MAX_HEADS = 16
 MAX_WIDTH = 512
 """Of embed_dim, head_dim, kdim and vdim: the base model of Vaswani et al. 2017."""

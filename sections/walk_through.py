@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from html import escape
 
+import numpy as np
 import streamlit as st
 from latex2mathml.converter import convert
 from streamlit.delta_generator import DeltaGenerator
@@ -13,6 +14,7 @@ from models.trace import Step
 from sections import arithmetic, pieces, story
 from sections.attended import Attended
 from sections.choices import Look
+from sections.limits import MAX_NUMBERS
 from sections.widgets import room
 from viz import cells
 from viz.numbers import percent
@@ -26,13 +28,26 @@ NAMED, LEAST = 3, 0.005
 
 @dataclass
 class Frame:
-    """Words that stand already, and the places beside them for sentence and pictures of a `query`."""
+    """The walk-through of one head on the page, of which the browser shows the chosen query.
 
+    ahead: whether the numbers of every query were sent, so that the browser needs no more.
+    """
+
+    made: Attended
+    look: Look
+    head: int
+    ahead: bool
     query: int = 0
 
+    def follow(self, query: int) -> None:
+        """Shows a query, counted from 0."""
+        self.query = query
+        if not self.ahead:
+            _send(self, slice(query, query + 1))
 
-def frame(made: Attended, narrow: DeltaGenerator) -> Frame:
-    """Formulas and what they are for, which stay as they are when the query changes.
+
+def frame(made: Attended, look: Look, head: int, narrow: DeltaGenerator) -> Frame:
+    """Formulas and what they are for, and the numbers of every query unless they are too many. Head is counted from 0.
 
     The first pieces go into `narrow`, the last `WIDE` below it.
     """
@@ -43,15 +58,27 @@ def frame(made: Attended, narrow: DeltaGenerator) -> Frame:
             pieces.place("said")
         pieces.place("steps", words[:-WIDE])
     pieces.place("wide", words[-WIDE:])
-    return Frame()
+    walk = Frame(made, look, head, ahead=False)
+    walk.ahead = _form(walk, slice(1)).numbers.size * len(made.queries) <= MAX_NUMBERS
+    if walk.ahead:
+        _send(walk, slice(None))
+    return walk
 
 
-def fill(frame: Frame, made: Attended, look: Look, head: int, query: int) -> None:
-    """Sentence and pictures of one query in one head, both counted from 0."""
-    frame.query = query
-    drawn = arithmetic.pictures(made, head, query, products=look.products, every_key=look.every_key)
-    said = f'<p class="say">{sentence(made, head, query)}</p>'
-    pieces.send({"said": [said], "steps": drawn[:-WIDE], "wide": drawn[-WIDE:]})
+def _form(walk: Frame, queries: slice) -> arithmetic.Form:
+    return arithmetic.form(walk.made, walk.head, queries, products=walk.look.products, every_key=walk.look.every_key)
+
+
+def _send(walk: Frame, queries: slice) -> None:
+    made, form = walk.made, _form(walk, queries)
+    pieces.send(
+        {"said": [pieces.SAID], "steps": form.pieces[:-WIDE], "wide": form.pieces[-WIDE:]},
+        form.numbers,
+        sentences(made, walk.head, queries),
+        {"query": list(made.queries), "key": list(made.keys)},
+        head=walk.head,
+        first=queries.start or 0,
+    )
 
 
 def told(made: Attended, steps: Sequence[Step], theme: str) -> str:
@@ -71,15 +98,24 @@ def _mathml(latex: str) -> str:
 
 def sentence(made: Attended, head: int, query: int) -> str:
     """What the query takes from where, as HTML. Head and query are counted from 0."""
-    weights, name = made.trace.weights[0, head, query], cells.token(made.queries[query], "query")
-    if not weights.any():
+    return sentences(made, head, slice(query, query + 1))[0]
+
+
+def sentences(made: Attended, head: int, queries: slice) -> list[str]:
+    """What each of some queries takes from where, as HTML. Head and queries are counted from 0."""
+    weights = made.trace.weights[0, head, queries].numpy()
+    heaviest = np.argsort(-weights, axis=1, kind="stable")[:, :NAMED].tolist()
+    return [_said(made, *each) for each in zip(made.queries[queries], weights.tolist(), heaviest, strict=True)]
+
+
+def _said(made: Attended, query: str, weights: list[float], heaviest: list[int]) -> str:
+    name = cells.token(query, "query")
+    if not any(weights):
         return story.sees_nothing(name)
-    order = [i for i in weights.argsort(descending=True, stable=True).tolist() if weights[i] > 0]
-    named = [order[0], *(i for i in order[1:NAMED] if weights[i] > LEAST)]
-    shares = [(escape(percent(weights[i].item())), cells.token(made.keys[i], "key")) for i in named]
-    others = order[len(named) :]
-    rest = escape(percent(weights[others].sum().item())) if others else None
-    return story.sentence(name, shares, rest)
+    named = [heaviest[0], *(key for key in heaviest[1:] if weights[key] > LEAST)]
+    shares = [(escape(percent(weights[key])), cells.token(made.keys[key], "key")) for key in named]
+    rest = sum(weight for key, weight in enumerate(weights) if key not in named)
+    return story.sentence(name, shares, escape(percent(rest)) if rest > 0 else None)
 
 
 def formula(made: Attended, step: Step, theme: str) -> str:

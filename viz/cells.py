@@ -114,7 +114,7 @@ def _shades(numbers: Sequence[float], limit: float) -> list[str]:
 @lru_cache(maxsize=64)
 def _edges(count: int) -> tuple[str, ...]:
     """Where each of equally wide cells begins and ends: where the last one ended, and at a share of the width."""
-    return tuple(f" 0 {100 * n / count:.4g}%" for n in range(1, count + 1))
+    return tuple(f" 0 {100 * n / count:.2f}%" for n in range(1, count + 1))
 
 
 def number(value: float, limit: float) -> str:
@@ -130,6 +130,12 @@ def weight(value: float) -> str:
         f'<span class="vector"><i class="w{_step(value)}" '
         f'title="{exact(value)} = {escape(percent(value))}">{short(value)}</i></span>'
     )
+
+
+def terms(q: Iterable[float], k: Iterable[float]) -> str:
+    """The multiplications whose sum is q·k."""
+    products = " + ".join(f"{_factor(one)}·{_factor(other)}" for one, other in zip(q, k, strict=True))
+    return f'<span class="terms">{products} =</span>'
 
 
 def prose(text: str) -> str:
@@ -161,12 +167,24 @@ def limit(*arrays: np.ndarray) -> float:
     return float(max(finite, default=0.0)) or 1.0
 
 
+def limits(*arrays: np.ndarray) -> np.ndarray:
+    """The limit of each query of arrays `query ...`."""
+    finite = [np.abs(np.where(np.isfinite(array), array, 0)).reshape(len(array), -1) for array in arrays]
+    top = np.concatenate(finite, axis=1).max(axis=1, initial=0)
+    return np.where(top > 0, top, 1)
+
+
 def _signed(value: float, limit: float) -> str:
     return f"d{_step(0.5 + 0.5 * value / limit)}" if isfinite(value) else ""
 
 
 def _step(share: float) -> int:
     return round(_SHADES * min(max(share, 0), 1))
+
+
+def _factor(value: float) -> str:
+    text = short(value)
+    return f"({text})" if text.startswith("−") else text
 
 
 def _row(cells: Iterable[str]) -> str:

@@ -67,6 +67,19 @@ def test_shapes():
     }
 
 
+def test_several_queries_at_once_are_the_walks_of_each():
+    module, trace = attend()
+    several = walk(trace, 1, slice(1, 4))
+    for place, query in enumerate(range(1, 4)):
+        for field in fields(several):
+            given, wanted = getattr(several, field.name), getattr(walk(trace, 1, query), field.name)
+            assert_close(given if field.name in ("k", "v") else given[place], wanted, rtol=0, atol=0)
+    parts = contributions(trace.context[0], module.to_output)
+    assert parts.shape == (HEADS, QUERIES, EMBED)
+    for query in range(QUERIES):
+        assert_close(parts[:, [query]], contributions(trace.context[0, :, [query]], module.to_output))
+
+
 def test_map_applies_to_every_number():
     step = walk(attend()[1], 1, 3)
     doubled = step.map(lambda tensor: (2 * tensor).tolist())
@@ -112,7 +125,7 @@ def test_weighted_values_sum_to_the_context(head, query):
 @pytest.mark.parametrize("query", range(QUERIES))
 def test_contributions_of_the_heads_and_the_bias_sum_to_the_output(query, bias):
     module, trace = attend(bias=bias)
-    parts = contributions(trace.context[0, :, query], module.to_output)
+    parts = contributions(trace.context[0, :, [query]], module.to_output)[:, 0]
     assert parts.shape == (HEADS, EMBED)
     assert_close(parts.sum(0) + (module.to_output.bias if bias else 0), trace.output[0, query])
 
@@ -120,7 +133,7 @@ def test_contributions_of_the_heads_and_the_bias_sum_to_the_output(query, bias):
 def test_a_contribution_is_what_the_output_loses_with_its_head():
     module, trace = attend(bias=True)
     context = trace.context[0, :, 3]
-    parts = contributions(context, module.to_output)
+    parts = contributions(context[:, None], module.to_output)[:, 0]
     for head in range(HEADS):
         without = context.clone()
         without[head] = 0
@@ -129,7 +142,7 @@ def test_a_contribution_is_what_the_output_loses_with_its_head():
 
 def test_without_an_output_projection_a_head_fills_its_own_columns():
     module, trace = attend(output_projection=False)
-    parts = contributions(trace.context[0, :, 3], module.to_output)
+    parts = contributions(trace.context[0, :, [3]], module.to_output)[:, 0]
     assert parts.shape == (HEADS, HEADS * HEAD_DIM)
     assert_close(parts.sum(0), trace.output[0, 3])
     for head in range(HEADS):

@@ -14,8 +14,10 @@ from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.testing.v1 import AppTest
 
 from models.trace import QUERY_BY_KEY, Step
+from sections.pieces import SAID
 from sections.scene import Attention, Mask, Scale, Scene, Source
 from sections.widgets import DEFAULTS
+from viz.blanks import written
 
 APP = str(Path(__file__).parents[2] / "app.py")
 LAST = ("query", "head")
@@ -71,9 +73,22 @@ def state(page: AppTest, name: str, default: object = None) -> object:
 
 
 def html(page: AppTest) -> list[str]:
-    """Every piece of HTML but the style; first those that are sent to their places."""
-    sent = [piece for one in components(page, "pieces") for pieces in json.loads(one.json).values() for piece in pieces]
+    """Every piece of HTML but the style; first those of the walk, with the numbers of the chosen query in them."""
+    sent = [piece for one in components(page, "pieces") for piece in filled(one, state(page, "query", 1) - 1)]
     return sent + [piece.proto.body for piece in page.get("html") if "<style" not in piece.proto.body]
+
+
+def filled(sent: BidiComponent, query: int) -> list[str]:
+    """Pieces as they were sent, with the numbers of one query in them, counted from 0."""
+    data, [table] = json.loads(sent.mixed.json), sent.mixed.arrow_blobs.values()
+    numbers = pyarrow.ipc.open_stream(table.data).read_all().column(0).to_numpy().reshape(-1, data["width"])
+    row, names = query - data["first"], {role: data["names"][role] for role in ("query", "key")}
+    said = SAID.replace(' data-blank="said 0 0 0"', "").replace("><", f">{data['said'][row]}<")
+    return [
+        said if piece == SAID else written(piece, numbers[row].tolist(), names)
+        for pieces in data["pieces"].values()
+        for piece in pieces
+    ]
 
 
 def said(page: AppTest) -> str:

@@ -1,9 +1,10 @@
 // Where some pieces of HTML stand, each beside its words. HTML is read into a document of its own, in which nothing runs
 // or is fetched, and of that only known elements and attributes are taken over, where they differ from what stands here.
+// Its blanks are filled with the numbers of the chosen query.
 const HTML = "#text bdi br caption div i p small span strong table tbody td tfoot th thead tr"
 const MATH = "math mfrac mi mn mo mrow mspace msqrt mstyle msub msubsup msup mtext"
 const ELEMENTS = new Set(`${HTML} ${MATH}`.split(" "))
-const ATTRIBUTES = new Set("aria-label class displaystyle mathcolor role scope scriptlevel stretchy style tabindex title width".split(" "))
+const ATTRIBUTES = new Set("aria-label class data-blank data-label displaystyle mathcolor role scope scriptlevel stretchy style tabindex title width".split(" "))
 
 export default function ({ data: { name, words }, parentElement }) {
   const place = parentElement.querySelector(".place")
@@ -11,11 +12,23 @@ export default function ({ data: { name, words }, parentElement }) {
   while (place.children.length < words.length) place.append(row())
   const rows = [...place.children].map((row) => [...row.children])
   rows.forEach(([said], index) => write(said, words[index]))
-  const draw = () => rows.forEach(([, piece], index) => write(piece, channel.pieces[name]?.[index] ?? ""))
+  const follow = () => {
+    const chosen = channel.pieces.of(channel.chosen)
+    if (chosen) fill(place, chosen)
+  }
+  const later = () => requestAnimationFrame(() => setTimeout(follow)) // what is lighter shows the choice first
+  const draw = () => {
+    rows.forEach(([, piece], index) => write(piece, channel.pieces.html[name]?.[index] ?? ""))
+    follow()
+  }
   place.stop?.() // called again where words or theme change
   channel.addEventListener("pieces", draw)
+  channel.addEventListener("chosen", later)
   draw()
-  return (place.stop = () => channel.removeEventListener("pieces", draw))
+  return (place.stop = () => {
+    channel.removeEventListener("pieces", draw)
+    channel.removeEventListener("chosen", later)
+  })
 }
 
 function row() {
