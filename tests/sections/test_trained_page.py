@@ -157,7 +157,7 @@ def test_a_file_that_cannot_be_used_is_refused_with_the_reason_and_the_others_wo
 
 def test_the_film_has_every_checkpoint_on_the_typed_text():
     page = opened(task="induction", induction_text="banana ban")
-    film = next(one for one in page.get("bidi_component") if '"steps"' in one.proto.mixed.json)
+    film = next(one for one in page.get("bidi_component") if one.proto.component_name == "film")
     data = json.loads(film.proto.mixed.json)
     frames = TASKS["induction"].film()
     assert data["steps"] == [frame.step for frame in frames]
