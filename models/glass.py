@@ -13,6 +13,7 @@ W_V hands on the token part, so a context is the signs of whatever was looked at
 
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from functools import cache
 from types import MappingProxyType
 
 import torch
@@ -102,8 +103,9 @@ def embed_pair(tokens: Sequence[str]) -> Tensor:
     return F.pad(embed(tokens), (0, SIZE))
 
 
+@cache
 def layer() -> MultiHeadAttention:
-    """Five heads on the same inputs, one for each `Job`.
+    """Five heads on the same inputs, one for each `Job`; one layer for all who ask, to be left as it is.
 
     previous, next: the token one place before, after; the first and the last, which have none, look at themselves.
     same: every occurrence of the token itself, evenly.
@@ -124,8 +126,9 @@ def layer() -> MultiHeadAttention:
     return module  # uniform has nothing but its W_V: every score is 0
 
 
+@cache
 def cross_layer() -> MultiHeadAttention:
-    """One head between two sequences: a token looks at its equals in the other one.
+    """One head between two sequences: a token looks at its equals in the other one. One layer for all, as `layer`.
 
     Where there is none it looks at the empty place in front, and its context is nothing.
     """

@@ -22,7 +22,7 @@ MAX_TERMS = 2**12
 """Products of q·k written out at once, keys × head_dim; of more keys the heaviest are."""
 
 MAX_NUMBERS = 2**18
-"""Numbers of the walk-through, queries × numbers of one, that a page holds ready for every query: a megabyte. Of more, the
+"""Numbers of the walk-through, about, queries × numbers of one, that a page holds ready for every query: a megabyte. Of more, the
 server is asked for those of each query when it is chosen."""
 
 MAX_HEADS = 16

@@ -1,5 +1,6 @@
 """The choices that change the numbers, and the one place where they become numbers."""
 
+from copy import copy
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from threading import Lock
@@ -265,6 +266,7 @@ def _made_by_hand(scene: Scene) -> MultiHeadAttention:
     else:
         layer = worked_example.layer()
     if scene.scale is not Scale.HEAD_DIM:
+        layer = copy(layer)  # of the same weights
         layer.config = replace(layer.config, scale=replace(scene, embed_dim=layer.config.embed_dim).factor)
     return layer
 

@@ -58,19 +58,23 @@ def frame(made: Attended, look: Look, head: int, narrow: DeltaGenerator) -> Fram
             pieces.place("said")
         pieces.place("steps", words[:-WIDE])
     pieces.place("wide", words[-WIDE:])
-    walk = Frame(made, look, head, ahead=False)
-    walk.ahead = _form(walk, slice(1)).numbers.size * len(made.queries) <= MAX_NUMBERS
+    walk = Frame(made, look, head, ahead=_about(made, look) <= MAX_NUMBERS)
     if walk.ahead:
         _send(walk, slice(None))
     return walk
 
 
-def _form(walk: Frame, queries: slice) -> arithmetic.Form:
-    return arithmetic.form(walk.made, walk.head, queries, products=walk.look.products, every_key=walk.look.every_key)
+def _about(made: Attended, look: Look) -> int:
+    """How many numbers the pictures of all queries have, or a few more: rows of keys, rows of heads, and what is left."""
+    config, keys = made.layer.config, len(made.keys) if look.every_key else arithmetic.FEW
+    most = max(made.inputs["query"].shape[1], made.trace.output.shape[-1])
+    rows = keys * (4 * config.width + 12) + (config.num_heads + 1) * (2 * config.width + most)
+    return len(made.queries) * (rows + 4 * most)
 
 
 def _send(walk: Frame, queries: slice) -> None:
-    made, form = walk.made, _form(walk, queries)
+    made, look = walk.made, walk.look
+    form = arithmetic.form(made, walk.head, queries, products=look.products, every_key=look.every_key)
     pieces.send(
         {"said": [pieces.SAID], "steps": form.pieces[:-WIDE], "wide": form.pieces[-WIDE:]},
         form.numbers,

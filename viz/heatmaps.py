@@ -466,6 +466,9 @@ def _markers(values: np.ndarray, sheet: _Sheet) -> list[dict]:
 
 # ---- the figure ----
 
+CHECKED = False
+"""Whether plotly checks every property, which takes longer than all else; the tests have it checked. The option is private."""
+
 
 def _coloraxis(
     limits: tuple[float, float], *, name: str = "", x: float = 0.0, anchor: str = "left", length: float = 0.3
@@ -507,4 +510,4 @@ def _figure(traces: list[dict], sheet: _Sheet, **layout) -> go.Figure:
         "font": {"size": 15},  # what is not given a size below: the numbers in the cells, at most
         "legend": legend | still,
     }
-    return go.Figure({"data": traces, "layout": shared | layout})
+    return go.Figure({"data": traces, "layout": shared | layout}, _validate=CHECKED)
