@@ -25,7 +25,8 @@ class Failed(Exception):
 class Visitor:
     """One tab: a page with its cookies, its websocket, and what the last run drew.
 
-    session: its id on the server. cookie: as the browser sends it. tokens: of the sentence that the last run drew.
+    session: its id on the server. cookie: as the browser sends it. tokens: of the sentence that the last run drew. walked: those that the
+    walk-through has names for.
     widgets: the ids of each and of the fragment it is in, by its key. files: ids of the downloads, in order.
     """
 
@@ -39,6 +40,7 @@ class Visitor:
         self.widgets: dict[str, tuple[str, str]] = {}
         self.files: list[str] = []
         self.tokens: list[str] = []
+        self.walked: list[str] = []
 
     async def open(self) -> None:
         """Load the page, and wait until it is drawn. Raises `Failed` where it is not."""
@@ -140,6 +142,8 @@ class Visitor:
             self.widgets[name.rpartition("-")[2]] = name, fragment
         if kind == "bidi_component" and drawn.component_name == "sentence":
             self.tokens = [token["label"] for token in json.loads(drawn.json)["queries"]]
+        if kind == "bidi_component" and drawn.component_name == "pieces":
+            self.walked = json.loads(drawn.mixed.json)["names"]["query"]
         if kind == "download_button":
             self.files.append(drawn.deferred_file_id)
 

@@ -13,12 +13,11 @@ from models.trace import Array, AttentionTrace, Other
 
 @dataclass(frozen=True, kw_only=True)
 class Walk(Generic[Array]):
-    """From one q to its z. Those from the trace are views of it; the four others lie between its steps.
+    """From one q to its z. Those from the trace are views of it; the three others lie between its steps.
 
     Of several queries at once, all but k and v have an axis `query` in front.
 
     q, context: `head_dim`. k, v: `key head_dim`. scores, scaled, masked, weights: `key`.
-    products: `key head_dim`, the terms whose sum is a score.
     exponentials: `key`, and total, their sum: a weight is one divided by the other.
     weighted: `key head_dim`, weight times value; their sum over the keys is the context, z.
     """
@@ -26,7 +25,6 @@ class Walk(Generic[Array]):
     q: Array
     k: Array
     v: Array
-    products: Array
     scores: Array
     scaled: Array
     masked: Array
@@ -50,8 +48,7 @@ def walk(trace: AttentionTrace[Tensor], head: int, query: int | slice) -> Walk[T
         q=q,
         k=k,
         v=v,
-        products=q[..., None, :] * k,
-        scores=trace.scores[0, head, query],
+            scores=trace.scores[0, head, query],
         scaled=trace.scaled[0, head, query],
         masked=masked,
         exponentials=numerators,

@@ -11,7 +11,7 @@ from models.walk import Walk, contributions, walk
 from sections import story
 from sections.attended import Attended
 from sections.limits import MAX_TERMS
-from viz.blanks import Blanks, written
+from viz.blanks import Blanks, fill
 from viz.cells import table
 from viz.numbers import short
 
@@ -63,16 +63,16 @@ def pictures(made: Attended, head: int, query: int, *, products: bool, every_key
     """The pictures of one query in one head, both counted from 0, with its numbers in them."""
     pieces, [numbers] = form(made, head, slice(query, query + 1), products=products, every_key=every_key)
     names = {"query": made.queries, "key": made.keys}
-    return [written(piece, numbers.tolist(), names) for piece in pieces]
+    return [fill(piece, numbers.tolist(), names) for piece in pieces]
 
 
 def heaviest(weights: np.ndarray, most: int = FEW) -> np.ndarray:
-    """The keys with the largest weights, in the order of the text: `... key` -> `... key`, at most `most`."""
+    """The keys with the largest weights, in the order of the text: `... key` -> `... row`, at most `most` rows."""
     return np.sort(np.argsort(-weights, kind="stable")[..., :most])
 
 
 class _Listed:
-    """The keys that have a row each, which for every query are others; and the rest together."""
+    """The keys that have a row each, a different set for every query; and the rest together."""
 
     def __init__(self, weights: np.ndarray, most: int) -> None:
         queries, keys = weights.shape
@@ -100,15 +100,15 @@ class _Listed:
 
 def _query(blanks: Blanks, steps: Walk[np.ndarray], x: np.ndarray, asking: str) -> str:
     rows = [
-        [asking, story.COLUMNS["input"], blanks.vector(x, blanks.scale(x), label="x")],
-        ["", "q", _ring("query", blanks.vector(steps.q, blanks.scale(steps.q), label="q"))],
+        [asking, story.COLUMNS["input"], blanks.vector(x, blanks.limit(x), label="x")],
+        ["", "q", _ring("query", blanks.vector(steps.q, blanks.limit(steps.q), label="q"))],
     ]
     return table(["", "", ""], rows, caption=story.CAPTIONS["query"])
 
 
 def _scores(blanks: Blanks, steps: Walk[np.ndarray], listed: _Listed, asking: str, products: bool) -> str:
-    of_keys, of_scores = blanks.scale(steps.k[None]), blanks.scale(steps.scores)  # q may be many times as large as any k
-    rows = [] if products else [[asking, _ring("query", blanks.vector(steps.q, blanks.scale(steps.q), label="q")), ""]]
+    of_keys, of_scores = blanks.limit(steps.k[None]), blanks.limit(steps.scores)  # q may be many times as large as any k
+    rows = [] if products else [[asking, _ring("query", blanks.vector(steps.q, blanks.limit(steps.q), label="q")), ""]]
     for name, k, score in zip(listed.tokens(blanks), listed.vectors(steps.k), listed.rows(steps.scores), strict=True):
         middle = blanks.terms(steps.q, k) if products else _ring("plain", blanks.vector(k, of_keys, label="k"))
         rows.append([name, middle, blanks.number(score, of_scores)])
@@ -117,7 +117,7 @@ def _scores(blanks: Blanks, steps: Walk[np.ndarray], listed: _Listed, asking: st
 
 
 def _masked(blanks: Blanks, steps: Walk[np.ndarray], listed: _Listed, factor: float) -> str:
-    of_scores, of_scaled = blanks.scale(steps.scores), blanks.scale(steps.scaled)
+    of_scores, of_scaled = blanks.limit(steps.scores), blanks.limit(steps.scaled)
     rows = [
         [name, blanks.number(score, of_scores), blanks.number(scaled, of_scaled), blanks.number(masked, of_scaled)]
         for name, score, scaled, masked in zip(
@@ -142,7 +142,7 @@ def _weights(blanks: Blanks, steps: Walk[np.ndarray], listed: _Listed) -> str:
 
 
 def _blend(blanks: Blanks, steps: Walk[np.ndarray], listed: _Listed) -> str:
-    of_values, of_weighted = blanks.scale(steps.v[None]), blanks.scale(steps.weighted, steps.context)
+    of_values, of_weighted = blanks.limit(steps.v[None]), blanks.limit(steps.weighted, steps.context)
     times, equals, weighted = _op("×"), _op("="), story.COLUMNS["weighted"]
 
     def product(values: np.ndarray) -> str:
@@ -168,7 +168,7 @@ def _output(blanks: Blanks, made: Attended, head: int, queries: slice) -> str:
     blends = made.trace.context[0, :, queries]
     adds = contributions(blends, made.layer.to_output).numpy()
     context, output = blends.numpy(), made.trace.output[0, queries].numpy()
-    of_blends, of_output = blanks.scale(context.swapaxes(0, 1)), blanks.scale(adds.swapaxes(0, 1), output)
+    of_blends, of_output = blanks.limit(context.swapaxes(0, 1)), blanks.limit(adds.swapaxes(0, 1), output)
 
     def added(values: np.ndarray, label: str = story.COLUMNS["adds"]) -> str:
         return blanks.vector(values, of_output, label=label)

@@ -67,7 +67,7 @@ def ask(
 ) -> None:
     """The query, and what follows it."""
     room, query = _number(made, first)
-    walk.follow(query)  # first, since it takes the browser longest
+    walk.follow(query)
     follow(query)
     with room:
         sentence.render(made, head, query)

@@ -17,6 +17,7 @@ class Attended:
     visible: `query key`, or None where nothing is hidden.
     two_texts: whether queries and keys are tokens of different texts, even where they read alike.
     origin: what the input vectors are, in words. names, says: what each head is called and does, where that is known.
+    first_head: which head of the page is the first one of this layer, counted from 0, where a page shows one at a time.
     remarks: what is special about a step here, in words.
     about: what a download says of where the numbers come from.
     """
@@ -31,6 +32,7 @@ class Attended:
     two_texts: bool = False
     names: tuple[str, ...] = ()
     says: tuple[str, ...] = ()
+    first_head: int = 0
     remarks: Mapping[Step, str] = field(default_factory=dict)
     about: Mapping[str, object] = field(default_factory=dict)
 

@@ -80,5 +80,6 @@ def _attended(
         layer=module,
         trace=module.trace(q[None], k[None], v[None], visible=visible),
         origin=story.BROUGHT["origin"],
+        first_head=head,
         remarks={Step.Q: story.BROUGHT["origin"]},
     )

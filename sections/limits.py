@@ -22,8 +22,8 @@ MAX_TERMS = 2**12
 """Products of q·k written out at once, keys × head_dim; of more keys the heaviest are."""
 
 MAX_NUMBERS = 2**18
-"""Numbers of the walk-through, about, queries × numbers of one, that a page holds ready for every query: a megabyte. Of more, the
-server is asked for those of each query when it is chosen."""
+"""Numbers that a page holds ready to walk through any of its queries: about a megabyte. Where there are more, the server is
+asked for those of a query when it is chosen."""
 
 MAX_HEADS = 16
 MAX_WIDTH = 512

@@ -13,9 +13,6 @@ import streamlit as st
 
 from sections import canvas
 
-SAID = '<p class="say" data-blank="said 0 0 0"></p>'
-"""The piece that says in words what the others show in numbers."""
-
 _place = st.components.v2.component(
     "place",
     html=canvas.script("pieces/place.html"),
@@ -36,13 +33,12 @@ def send(
     said: Sequence[str],
     names: Mapping[str, Sequence[str]],
     *,
-    head: int,
     first: int,
 ) -> None:
     """HTML for places by their names; the places may stand elsewhere.
 
-    numbers: `query number`, what goes into their blanks (viz.blanks). said: HTML for `SAID`, for each of these queries.
-    names: what the tokens of each role are called. The first of the queries, and their head, are counted from 0.
+    numbers: `query number`, what goes into their blanks (viz.blanks). said: HTML about each of these queries.
+    names: what the tokens of each role are called. The first of the queries is counted from 0.
     """
     _pieces(
         key="pieces",
@@ -52,7 +48,6 @@ def send(
             "width": numbers.shape[1],
             "said": said,
             "names": names,
-            "head": head,
             "first": first,
         },
     )

@@ -40,7 +40,8 @@ def render(made: Attended, head: int, query: int) -> None:
             "label": story.HEADINGS["sentence"],
             "queries": asks if made.two_texts else keys,
             "keys": keys if made.two_texts else [],
-            "chosen": {"query": query, "head": head, "also": also},
+            "chosen": {"query": query, "head": made.first_head + head, "also": also},
+            "turn": st.session_state.get("turn", 0),
             "colour": css_role("query"),
         },
         on_pick_change=partial(_choose, made.queries),
@@ -58,5 +59,5 @@ def _also(made: Attended, query: int) -> list[int]:
 
 def _choose(tokens: tuple[str, ...]) -> None:
     pick = st.session_state.sentence.pick
-    st.session_state.query = int(pick["query"]) + 1
+    st.session_state.query, st.session_state.turn = int(pick["query"]) + 1, int(pick["turn"])
     st.session_state.also = (tokens, [int(one) for one in pick["also"]])

@@ -17,6 +17,7 @@ from sections.choices import Look
 from sections.limits import MAX_NUMBERS
 from sections.widgets import room
 from viz import cells
+from viz.blanks import SAID
 from viz.numbers import percent
 
 WIDE = 2
@@ -30,7 +31,8 @@ NAMED, LEAST = 3, 0.005
 class Frame:
     """The walk-through of one head on the page, of which the browser shows the chosen query.
 
-    ahead: whether the numbers of every query were sent, so that the browser needs no more.
+    ahead: whether the numbers of every query were sent, so that the browser needs no more. query: the one that is chosen,
+    counted from 0, for those who write it down.
     """
 
     made: Attended
@@ -58,29 +60,29 @@ def frame(made: Attended, look: Look, head: int, narrow: DeltaGenerator) -> Fram
             pieces.place("said")
         pieces.place("steps", words[:-WIDE])
     pieces.place("wide", words[-WIDE:])
-    walk = Frame(made, look, head, ahead=_about(made, look) <= MAX_NUMBERS)
+    walk = Frame(made, look, head, ahead=_amount(made, look) <= MAX_NUMBERS)
     if walk.ahead:
         _send(walk, slice(None))
     return walk
 
 
-def _about(made: Attended, look: Look) -> int:
-    """How many numbers the pictures of all queries have, or a few more: rows of keys, rows of heads, and what is left."""
+def _amount(made: Attended, look: Look) -> int:
+    """About how many numbers, and letters of names, are shown of all queries: rows of keys, rows of heads, and the rest."""
     config, keys = made.layer.config, len(made.keys) if look.every_key else arithmetic.FEW
     most = max(made.inputs["query"].shape[1], made.trace.output.shape[-1])
     rows = keys * (4 * config.width + 12) + (config.num_heads + 1) * (2 * config.width + most)
-    return len(made.queries) * (rows + 4 * most)
+    named = (NAMED + 1) * max(map(len, (*made.queries, *made.keys)))
+    return len(made.queries) * (rows + 4 * most + named)
 
 
 def _send(walk: Frame, queries: slice) -> None:
     made, look = walk.made, walk.look
     form = arithmetic.form(made, walk.head, queries, products=look.products, every_key=look.every_key)
     pieces.send(
-        {"said": [pieces.SAID], "steps": form.pieces[:-WIDE], "wide": form.pieces[-WIDE:]},
+        {"said": [SAID], "steps": form.pieces[:-WIDE], "wide": form.pieces[-WIDE:]},
         form.numbers,
         sentences(made, walk.head, queries),
         {"query": list(made.queries), "key": list(made.keys)},
-        head=walk.head,
         first=queries.start or 0,
     )
 

@@ -215,6 +215,9 @@ def test_another_query_needs_nothing_from_the_server(visit):
         for query in (2, 1, 3):
             page.locator(".st-key-sentence button.chip").nth(query).click()
             as_written(page, scene, query)
+    until_address(page, "query", "4")
+    settle(page)
+    with cut_off(page):
         maps = page.locator(".st-key-overview .maps")
         maps.focus()
         for key in ("PageDown", "ArrowDown", "Enter"):
@@ -224,6 +227,33 @@ def test_another_query_needs_nothing_from_the_server(visit):
         as_written(page, scene, 3)  # that head's numbers are not here, and those of this head would be wrong
     until_address(page, "head", "2")
     as_written(page, scene, 1, head=1)
+
+
+def test_an_answer_to_an_earlier_pick_takes_nothing_back(visit):
+    page, scene = visit({"text": "one two three four"} | RANDOM), Scene(text="one two three four", source=Source.RANDOM)
+    as_written(page, scene, 0)
+    settle(page)
+    page.evaluate(
+        """() => { window.shown = []
+          new MutationObserver(() => shown.push(document.querySelector(".say bdi").textContent))
+            .observe(document.querySelector(".place"), {subtree: true, childList: true, characterData: true}) }"""
+    )
+    chips = page.locator(".st-key-sentence button.chip")
+    chips.evaluate_all("async ([, second, third]) => { second.click(); await new Promise(r => setTimeout(r, 30)); third.click() }")
+    until_address(page, "query", "3")
+    settle(page)
+    as_written(page, scene, 2)
+    told = [token for place, token in enumerate(page.evaluate("shown")) if place == 0 or page.evaluate("shown")[place - 1] != token]
+    assert told in (["two", "three"], ["three"])
+    expect(chips.nth(2)).to_have_attribute("aria-pressed", "true")
+
+
+def test_another_head_by_its_number_is_shown_whole(visit):
+    page, scene = visit({"text": "one two three", "query": 2} | RANDOM), Scene(text="one two three", source=Source.RANDOM)
+    for head in (3, 1):
+        page.locator(".st-key-head input").fill(str(head))
+        page.keyboard.press("Enter")
+        as_written(page, scene, 1, head=head - 1)
 
 
 def test_of_a_long_text_the_server_has_the_numbers(visit):
@@ -239,7 +269,7 @@ def test_of_a_long_text_the_server_has_the_numbers(visit):
 def test_a_piece_brings_nothing_but_words_and_tables(visit):
     page = visit(WORKED)
     page.evaluate(
-        """attentionLab.pieces = {of: () => null, html: {said: [`<p onclick="wrong()" id="x">a<img src="x" onerror="wrong()"><script>wrong()</script>
+        """attentionLab.pieces = {of: () => ({said: "", numbers: [], names: {}}), html: {said: [`<p onclick="wrong()" id="x">a<img src="x" onerror="wrong()"><script>wrong()</script>
           <a href="javascript:wrong()">b</a><strong style="color: red">c</strong><svg onload="wrong()"></svg></p>`]}};
         attentionLab.dispatchEvent(new Event("pieces"))"""
     )

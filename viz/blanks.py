@@ -1,6 +1,6 @@
 """Pieces of HTML with blanks for numbers: written once, filled for one query after the other.
 
-The browser fills them (viz/pieces/fill.js) as `written` does, so that another query needs nothing from the server.
+The browser fills them (viz/pieces/fill.js) as `fill` does, so that another query needs nothing from the server.
 """
 
 import re
@@ -11,6 +11,9 @@ import numpy as np
 
 from viz import cells
 from viz.numbers import short
+
+SAID = '<p data-blank="said 0 0 0"></p>'
+"""A piece that is one blank, for what is said of a query in words."""
 
 _BLANK = re.compile(r'<(\w+) data-blank="(\w+) (\d+) (\d+) (\d+)"(?: data-label="([^"]*)")?></\1>')
 
@@ -28,20 +31,20 @@ class Blanks:
 
     @property
     def numbers(self) -> np.ndarray:
-        """What goes into all blanks so far, `query number`."""
-        return np.concatenate(self._columns, axis=1)
+        """What goes into all blanks so far, `query number`, as exact as the traces are."""
+        return np.concatenate(self._columns, axis=1, dtype=np.float32)
 
-    def scale(self, *arrays: np.ndarray) -> int:
-        """A scale for signed numbers of arrays `query ...`, each as long as there are queries, or 1."""
+    def limit(self, *arrays: np.ndarray) -> int:
+        """What the two ends of a scale stand for, for signed numbers `query ...`, or `1 ...` where all queries share them."""
         return self._put(cells.limits(*arrays))
 
-    def vector(self, values: np.ndarray, scale: int, *, label: str) -> str:
+    def vector(self, values: np.ndarray, limit: int, *, label: str) -> str:
         """As `cells.vector`."""
-        return self._blank("vector", values, scale=scale, label=label)
+        return self._blank("vector", values, limit=limit, label=label)
 
-    def number(self, values: np.ndarray, scale: int) -> str:
+    def number(self, values: np.ndarray, limit: int) -> str:
         """As `cells.number`."""
-        return self._blank("number", values, scale=scale)
+        return self._blank("number", values, limit=limit)
 
     def weight(self, values: np.ndarray) -> str:
         """As `cells.weight`."""
@@ -63,10 +66,10 @@ class Blanks:
         """As `cells.token`: one of the queries or of the keys, counted from 0."""
         return self._blank(role, places, tag="bdi")
 
-    def _blank(self, kind: str, values: np.ndarray, *, scale: int = 0, tag: str = "span", label: str = "") -> str:
+    def _blank(self, kind: str, values: np.ndarray, *, limit: int = 0, tag: str = "span", label: str = "") -> str:
         start = self._put(values)
         named = f' data-label="{escape(label)}"' if label else ""
-        return f'<{tag} data-blank="{kind} {start} {self._width - start} {scale}"{named}></{tag}>'
+        return f'<{tag} data-blank="{kind} {start} {self._width - start} {limit}"{named}></{tag}>'
 
     def _put(self, values: np.ndarray) -> int:
         """Where in a row they begin."""
@@ -77,17 +80,19 @@ class Blanks:
         return start
 
 
-def written(piece: str, numbers: Sequence[float], names: Mapping[str, Sequence[str]]) -> str:
-    """A piece with its blanks filled by the numbers of one query. names: the tokens of each role."""
+def fill(piece: str, numbers: Sequence[float], names: Mapping[str, Sequence[str]], said: str = "") -> str:
+    """A piece with its blanks filled by the numbers of one query. names: the tokens of each role. said: HTML."""
 
-    def fill(blank: re.Match) -> str:
-        _, kind, start, count, scale, label = blank.groups()
+    def filled(blank: re.Match) -> str:
+        _, kind, start, count, limit, label = blank.groups()
+        if kind == "said":
+            return f'<p class="say">{said}</p>'
         first, *_ = given = numbers[int(start) : int(start) + int(count)]
         match kind:
             case "vector":
-                return cells.vector(given, numbers[int(scale)], label=unescape(label))
+                return cells.vector(given, numbers[int(limit)], label=unescape(label))
             case "number":
-                return cells.number(first, numbers[int(scale)])
+                return cells.number(first, numbers[int(limit)])
             case "weight":
                 return cells.weight(first)
             case "bar":
@@ -98,4 +103,4 @@ def written(piece: str, numbers: Sequence[float], names: Mapping[str, Sequence[s
                 return cells.terms(given[: len(given) // 2], given[len(given) // 2 :])
         return cells.token(names[kind][int(first)], kind)
 
-    return _BLANK.sub(fill, piece)
+    return _BLANK.sub(filled, piece)

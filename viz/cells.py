@@ -94,7 +94,7 @@ def _whole(numbers: Sequence[float], limit: float, label: str) -> str:
 def _band(numbers: Sequence[float], limit: float, label: str) -> str:
     """A band of colour: each number would be narrower than a pixel."""
     shades = ",".join(_shades(numbers, limit))
-    words = escape(f"{label}: {len(numbers)} × {short(min(numbers))} … {short(max(numbers))}")
+    words = escape(f"{label}: {len(numbers)} × {short(np.min(numbers))} … {short(np.max(numbers))}")
     return (
         f'<span class="strip band" role="img" aria-label="{words}" title="{words}" '
         f'style="background:linear-gradient(90deg,{shades})"></span>'

@@ -273,8 +273,7 @@ def _across(tokens: Sequence[str], sheet: _Sheet, places: set[float], labelled: 
     every = 1 if sheet.level else _every(sheet)
     return _axis(WORDS["key"], tokens, sheet, places, labelled, every) | {
         "range": [-0.5, sheet.width - 0.5],
-        "tickangle": None if sheet.level else -90,
-        "autotickangles": [0, -90],
+        **({"autotickangles": [0, -90]} if sheet.level else {"tickangle": -90}),
         "automargin": "bottom" if sheet.level else False,
         "constraintoward": "left",
     }

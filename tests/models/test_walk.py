@@ -55,7 +55,6 @@ def test_shapes():
         "q": (HEAD_DIM,),
         "k": (KEYS, HEAD_DIM),
         "v": (KEYS, HEAD_DIM),
-        "products": (KEYS, HEAD_DIM),
         "scores": (KEYS,),
         "scaled": (KEYS,),
         "masked": (KEYS,),
@@ -85,15 +84,6 @@ def test_map_applies_to_every_number():
     doubled = step.map(lambda tensor: (2 * tensor).tolist())
     for field in fields(step):
         assert getattr(doubled, field.name) == (2 * getattr(step, field.name)).tolist()
-
-
-@pytest.mark.parametrize("head, query", PLACES)
-def test_products_are_q_times_k_and_sum_to_the_scores(head, query):
-    step = walk(attend()[1], head, query)
-    for key in range(KEYS):
-        for column in range(HEAD_DIM):
-            assert step.products[key, column] == step.q[column] * step.k[key, column]
-    assert_close(step.products.sum(1), step.scores)
 
 
 @pytest.mark.parametrize("head, query", [place for place in PLACES if place != (1, 2)])

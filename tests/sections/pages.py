@@ -14,10 +14,9 @@ from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.testing.v1 import AppTest
 
 from models.trace import QUERY_BY_KEY, Step
-from sections.pieces import SAID
 from sections.scene import Attention, Mask, Scale, Scene, Source
 from sections.widgets import DEFAULTS
-from viz.blanks import written
+from viz.blanks import fill
 
 APP = str(Path(__file__).parents[2] / "app.py")
 LAST = ("query", "head")
@@ -82,13 +81,8 @@ def filled(sent: BidiComponent, query: int) -> list[str]:
     """Pieces as they were sent, with the numbers of one query in them, counted from 0."""
     data, [table] = json.loads(sent.mixed.json), sent.mixed.arrow_blobs.values()
     numbers = pyarrow.ipc.open_stream(table.data).read_all().column(0).to_numpy().reshape(-1, data["width"])
-    row, names = query - data["first"], {role: data["names"][role] for role in ("query", "key")}
-    said = SAID.replace(' data-blank="said 0 0 0"', "").replace("><", f">{data['said'][row]}<")
-    return [
-        said if piece == SAID else written(piece, numbers[row].tolist(), names)
-        for pieces in data["pieces"].values()
-        for piece in pieces
-    ]
+    row, names = query - data["first"], data["names"]
+    return [fill(piece, numbers[row].tolist(), names, data["said"][row]) for pieces in data["pieces"].values() for piece in pieces]
 
 
 def said(page: AppTest) -> str:

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.trace import Step
-from sections import story, walk_through
+from sections import arithmetic, story, walk_through
 from sections.examples import WORKED
 from sections.scene import Attention, Mask, Scale, Scene, Source, compute
 from tests.sections.oracle import fits, work_out
-from tests.sections.pages import components, opened, text_of
+from tests.sections.pages import components, filled, opened, text_of
 from viz.numbers import percent
 
 SHARE = re.compile(r"(?:^|, | and | takes )([<>]?\d+ %) from (.*?)(?=, [<>\d]| and [<>\d]|\.$)")
@@ -88,3 +88,40 @@ def test_every_step_of_the_walk_has_its_formula_and_its_sentence_on_the_page():
         assert f"<strong>{story.STEPS[step].title}</strong> <math>" in words
         assert walk_through.told(made, [step], "light") in words
         assert escape(walk_through.remark(made, step)) in words
+
+
+def sent(scene: Scene, **look: object) -> tuple[int, list[list[str]]]:
+    """The first query whose numbers are sent, and the pieces of each, filled."""
+    names = ("text", "context", "attention", "source", "mask", "heads", "embed_dim", "padding")
+    given = {name: getattr(scene, name) for name in names if getattr(scene, name) != getattr(Scene(), name)}
+    page = opened(**{name: str(value).lower() if value is True else value for name, value in given.items()}, **look)
+    assert not page.exception
+    [pieces] = components(page, "pieces")
+    data = json.loads(pieces.mixed.json)
+    return data["first"], [filled(pieces, data["first"] + row) for row in range(len(data["said"]))]
+
+
+def wanted(scene: Scene, query: int, *, head: int = 0) -> list[str]:
+    made = compute(scene)
+    drawn = arithmetic.pictures(made, head, query, products=False, every_key=False)
+    return [f'<p class="say">{walk_through.sentence(made, head, query)}</p>', *drawn]
+
+
+@pytest.mark.parametrize("scene", [
+    WORKED,
+    Scene(),
+    Scene(text="one two three", context="vier [PAD]", attention=Attention.CROSS, source=Source.RANDOM, padding=True),
+    Scene(text=" ".join(f"w{n}" for n in range(17)), mask=Mask.CAUSAL, source=Source.RANDOM, heads=2, embed_dim=14),
+])  # fmt: skip
+def test_the_numbers_of_every_query_are_sent_ahead(scene):
+    first, pieces = sent(scene, head=2 if scene.num_heads > 1 else 1, query=2)
+    head = 1 if scene.num_heads > 1 else 0
+    assert first == 0 and pieces == [wanted(scene, query, head=head) for query in range(len(compute(scene).queries))]
+
+
+@pytest.mark.parametrize("scene", [
+    Scene(text=" ".join(f"w{n}" for n in range(97)), source=Source.RANDOM, heads=16, embed_dim=128),
+    Scene(text="a" * 2**16 + " b [PAD] c", source=Source.RANDOM, mask=Mask.PADDING),  # few numbers, but long names
+], ids=["many numbers", "long names"])  # fmt: skip
+def test_where_that_is_too_much_those_of_the_chosen_query_are(scene):
+    assert sent(scene, query=3) == (2, [wanted(scene, 2)])

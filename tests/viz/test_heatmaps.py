@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.trace import QUERY_BY_KEY, Step
-from viz import numbers
+from viz import heatmaps, numbers
 from viz.heatmaps import CLICKABLE, HIDING, WORDS, chain, config, cut, focus, head_grid, plain, standalone
 
 SHAPES = [(1, 1, 1), (1, 2, 2), (3, 2, 7), (5, 7, 3), (6, 5, 5), (7, 13, 11), (11, 3, 17), (2, 31, 29)]
@@ -114,6 +114,19 @@ def test_ticks_stand_at_tokens_they_name(shape: tuple[int, int, int]) -> None:
 def test_eight_heads_of_sixteen_tokens_fit_the_panel() -> None:
     figure = head_grid(shares(8, 16, 16), names("token", 16), names("token", 16), signed=False)
     assert figure.layout.height <= 480
+
+
+def test_a_figure_that_plotly_does_not_check_is_the_same(monkeypatch) -> None:
+    values, tokens = shares(3, 5, 5), names("t", 5)
+
+    def drawn() -> list[dict]:
+        grid, one = head_grid(values, tokens, tokens, signed=False), focus(values[0], tokens, tokens, signed=False, hidden=after(5, 5))
+        every = grid, one, chain(dict.fromkeys(QUERY_BY_KEY, values[0]), tokens, tokens), standalone(one, dark=True)
+        return [json.loads(figure.to_json()) for figure in every]
+
+    checked = drawn()
+    monkeypatch.setattr(heatmaps, "CHECKED", False)
+    assert drawn() == checked
 
 
 def test_figures_stay_still() -> None:

@@ -175,10 +175,10 @@ class Overview {
     const added = also.includes(look.query) ? also.filter((n) => n !== look.query) : [...also, look.query]
     const chosen = more && query !== null && look.query !== query ? { query, head, also: added } : { query: look.query, head: next, also: [] }
     const elsewhere = !more && (next !== head || (layer !== null && layer !== this.data.layer))
-    channel.chosen = elsewhere ? { ...chosen, elsewhere } : chosen
+    channel.chosen = { ...chosen, elsewhere: elsewhere || channel.chosen.elsewhere }
     tell("chosen", {})
     if (elsewhere) this.choose({ query: look.query, head: next, layer })
-    else tell("pick", chosen)
+    else tell("pick", channel.chosen)
   }
 
   // Layer and head of a map; a summary of heads belongs to the one chosen.

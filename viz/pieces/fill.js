@@ -1,14 +1,13 @@
-// Writes the numbers of one query into the blanks of pieces of HTML, as `written` does in viz/blanks.py.
-const SHADES = 96
-const NUMBERS_FIT = 8, CELLS_FIT = 32, TOLD_FIT = 256
+// Writes the numbers of one query into the blanks of pieces of HTML, as `fill` does in viz/blanks.py.
+const SHADES = 96, NUMBERS_FIT = 8, CELLS_FIT = 32, TOLD_FIT = 256 // as in viz/cells.py
 
 function fill(place, { said, numbers, names }) {
   for (const node of place.querySelectorAll("[data-blank]")) {
-    const [kind, start, count, scale] = node.dataset.blank.split(" ")
+    const [kind, start, count, limit] = node.dataset.blank.split(" ")
     const given = Array.from(numbers.subarray(+start, +start + +count))
-    if (kind === "said") write(node, said)
+    if (kind === "said") sentence(node, said)
     else if (kind in names) name(node, kind, names[kind][given[0]])
-    else BLANKS[kind](node, given, numbers[scale])
+    else BLANKS[kind](node, given, numbers[limit])
   }
 }
 
@@ -51,6 +50,11 @@ const BLANKS = {
   },
 }
 
+function sentence(node, html) {
+  set(node, { class: "say" })
+  write(node, html)
+}
+
 function name(node, role, label) {
   set(node, { class: `token ${role}`, title: label })
   say(node, label)
@@ -71,9 +75,9 @@ function band(node, values, limit, label) {
 
 const gradient = (shades) => `background:linear-gradient(90deg,${shades.join()})`
 const step = (share) => even(SHADES * Math.min(Math.max(share, 0), 1))
-const ofScale = (value, limit) => step(0.5 + (0.5 * value) / limit)
-const signed = (value, limit) => (Number.isFinite(value) ? `d${ofScale(value, limit)}` : "")
-const shade = (value, limit) => (Number.isFinite(value) ? `var(--s${ofScale(value, limit)})` : "transparent")
+const onScale = (value, limit) => step(0.5 + (0.5 * value) / limit)
+const signed = (value, limit) => (Number.isFinite(value) ? `d${onScale(value, limit)}` : "")
+const shade = (value, limit) => (Number.isFinite(value) ? `var(--s${onScale(value, limit)})` : "transparent")
 const factor = (value) => (short(value).startsWith("−") ? `(${short(value)})` : short(value))
 
 function cells(node, count) {

@@ -11,21 +11,24 @@ export default function ({ data: { name, words }, parentElement }) {
   while (place.children.length > words.length) place.lastChild.remove()
   while (place.children.length < words.length) place.append(row())
   const rows = [...place.children].map((row) => [...row.children])
-  rows.forEach(([said], index) => write(said, words[index]))
-  const follow = () => {
-    const chosen = channel.pieces.of(channel.chosen)
-    if (chosen) fill(place, chosen)
-  }
-  const later = () => requestAnimationFrame(() => setTimeout(follow)) // what is lighter shows the choice first
+  rows.forEach(([told], index) => write(told, words[index]))
   const draw = () => {
+    const chosen = channel.pieces.of(channel.chosen)
+    if (!chosen) return // what stands here stays until the numbers have come
     rows.forEach(([, piece], index) => write(piece, channel.pieces.html[name]?.[index] ?? ""))
-    follow()
+    fill(place, chosen)
+  }
+  let frame
+  const later = () => { // what is lighter shows the choice first
+    cancelAnimationFrame(frame)
+    frame = requestAnimationFrame(() => setTimeout(draw))
   }
   place.stop?.() // called again where words or theme change
   channel.addEventListener("pieces", draw)
   channel.addEventListener("chosen", later)
   draw()
   return (place.stop = () => {
+    cancelAnimationFrame(frame)
     channel.removeEventListener("pieces", draw)
     channel.removeEventListener("chosen", later)
   })

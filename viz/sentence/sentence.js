@@ -2,6 +2,7 @@
 // It also speaks for the page: what the other components want chosen goes to Python from here, since only this one
 // stands where a choice draws little again.
 const CROWDED = 40
+const PATIENCE = 2000 // milliseconds in which Python's answer to an earlier pick is passed over
 
 const cleanups = new WeakMap()
 
@@ -13,42 +14,46 @@ export default function ({ data, parentElement, setTriggerValue }) {
   queries.setAttribute("aria-label", data.label)
   keys.hidden = data.keys.length === 0
   keys.tabIndex = data.keys.length > CROWDED ? 0 : -1 // then it scrolls
+  const earlier = data.turn !== channel.turn && performance.now() - channel.picked < PATIENCE
+  const known = earlier || JSON.stringify(channel.chosen) === JSON.stringify(data.chosen) // nothing to draw again
+  if (!known) channel.chosen = data.chosen
   rest()
-  const known = JSON.stringify(channel.chosen) === JSON.stringify(data.chosen) // Python agrees: nothing to draw again
-  channel.chosen = data.chosen
   if (!known) tell("chosen", {})
 
   function rest() {
     fill(queries, data.queries, "button")
     fill(keys, data.keys, "span")
-    mark(data.chosen)
+    mark()
   }
 
-  function mark({ query, also }) {
+  function mark() {
+    const { query, also } = channel.chosen
     queries.querySelectorAll("button").forEach((chip, index) => {
       chip.setAttribute("aria-pressed", String(index === query || also.includes(index)))
       chip.tabIndex = index === query ? 0 : -1
     })
   }
 
-  // At once here and in the maps; the numbers follow from the server, which is asked first, since it takes longest.
+  // At once here, in the maps and in the walk; Python follows, and is asked first, since it takes longest.
   function choose(chosen) {
-    setTriggerValue("pick", chosen)
+    channel.turn += 1
+    channel.picked = performance.now()
+    setTriggerValue("pick", { ...chosen, turn: channel.turn })
     channel.chosen = chosen
-    mark(chosen)
+    mark()
     tell("chosen", {})
   }
 
   queries.onclick = (event) => {
     const index = [...queries.children].indexOf(event.target.closest("button"))
     if (index < 0) return
-    const { query, head, also } = data.chosen
+    const { query, also } = channel.chosen
     const added = also.includes(index) ? also.filter((one) => one !== index) : [...also, index]
-    choose(event.shiftKey && index !== query ? { query, head, also: added } : { query: index, head, also: [] })
+    choose({ ...channel.chosen, ...(event.shiftKey && index !== query ? { also: added } : { query: index, also: [] }) })
   }
 
   queries.onkeydown = (event) => {
-    if (event.key === "Escape" && data.chosen.also.length) return choose({ ...data.chosen, also: [] })
+    if (event.key === "Escape" && channel.chosen.also.length) return choose({ ...channel.chosen, also: [] })
     const last = queries.children.length - 1
     const here = [...queries.children].indexOf(event.target.closest("button"))
     const to = { ArrowRight: here + 1, ArrowLeft: here - 1, Home: 0, End: last }[event.key]
