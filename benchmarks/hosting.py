@@ -2,9 +2,9 @@
 
     python -m benchmarks.hosting
 
-Each visitor has a tab open on the main page, with a text nobody else has, and every `PAUSE` seconds either picks
-another token, which runs the walk again, or types another text, which runs the whole page and computes a new scene. A
-time is from there to the last message of the run. Visitors are no browsers (visitors.py): nothing is drawn, and they
+Each visitor has a tab open on the main page, with a text nobody else has, and every `PAUSE` seconds changes what its habit
+says: another token, which runs little again; another head, which runs the views; another number of heads or another text,
+which run the whole page and compute a new scene. A time is from there to the last message of the run. Visitors are no browsers (visitors.py): nothing is drawn, and they
 share the machine with the server. Behind the proxy they pick, and every third time download, which must give a whole
 archive; a visitor whose replica dies opens the same address again, as a browser does, and must find the same text there.
 Loopback only. Exits with 1 if a bound is missed.
@@ -36,6 +36,12 @@ CROWD, SECONDS, PAUSE = 100, 60, 3.0
 PORT = 8710
 AFTERWARDS = 5
 """Seconds a session outlives its tab here; and after a death, the seconds in which a visit may fail."""
+HABITS = {
+    "tokens picked": ["query"],
+    "tokens, heads, texts": ["query", "query", "head", "query", "query", "heads", "query", "query", "query", "text"],
+    "texts typed": ["text"],
+}
+"""What visitors change, one thing after the other."""
 WORDS = ["attention", "lets", "every", "token", "take", "a", "share", "of", "any", "other", "and", "nobody", "waits"]
 
 
@@ -65,19 +71,19 @@ async def arrive(address: str, count: int) -> list[Visitor]:
     return visitors
 
 
-async def stay(visitors: list[Visitor], seconds: float, *, typing: bool = False, downloads: bool = False) -> Tally:
-    """Visitors pick or type, each at a moment of its own, and leave together."""
+async def stay(visitors: list[Visitor], seconds: float, habit: list[str], *, downloads: bool = False) -> Tally:
+    """Visitors do what their habit says, each at a moment of its own, and leave together."""
     tally, start = Tally(), time.monotonic()
 
     async def one(number: int, visitor: Visitor) -> None:
         await asyncio.sleep(PAUSE * number / len(visitors))
-        await _stay(visitor, number, start + seconds, tally, typing, downloads)
+        await _stay(visitor, number, start + seconds, tally, habit, downloads)
 
     await asyncio.gather(*(one(*each) for each in enumerate(visitors)))
     return tally
 
 
-async def _stay(visitor: Visitor, number: int, end: float, tally: Tally, typing: bool, downloads: bool) -> None:
+async def _stay(visitor: Visitor, number: int, end: float, tally: Tally, habit: list[str], downloads: bool) -> None:
     turn = 0
     while time.monotonic() < end:
         try:
@@ -85,7 +91,8 @@ async def _stay(visitor: Visitor, number: int, end: float, tally: Tally, typing:
                 await visitor.open()
                 _expect(visitor)
             start, turn = time.monotonic(), turn + 1
-            await (visitor.change("text", _text(number, turn)) if typing else visitor.change("query", 1 + turn % 8))
+            what = habit[(number + turn) % len(habit)]
+            await visitor.change(what, _another(what, number, turn))
             tally.times.append(time.monotonic() - start)
             _expect(visitor)
             if downloads and turn % 3 == 0:
@@ -97,6 +104,12 @@ async def _stay(visitor: Visitor, number: int, end: float, tally: Tally, typing:
             await visitor.close()
             await asyncio.sleep(0.5)
     await visitor.close()
+
+
+def _another(what: str, number: int, turn: int) -> str | int:
+    """What it is changed to: never what it is."""
+    counts = {"query": 1 + turn % 8, "head": 1 + turn // 10 % 2, "heads": 2 << turn // 10 % 2}
+    return _text(number, turn) if what == "text" else counts[what]
 
 
 def _text(number: int, turn: int) -> str:
@@ -142,18 +155,18 @@ def megabytes(process: int, kind: str = "VmRSS") -> float:
     return int(re.search(rf"{kind}:\s+(\d+)", Path(f"/proc/{process}/status").read_text())[1]) / 1024
 
 
-async def on_one_process(count: int, seconds: float, port: int, *, typing: bool) -> tuple[Tally, list[float]]:
+async def on_one_process(count: int, seconds: float, port: int, habit: list[str]) -> tuple[Tally, list[float]]:
     """What happened to the visitors, and the memory before them, with all of them there, and after they left."""
     with one_process(port) as (address, process):
-        await stay(await arrive(address, 1), 0)  # what the first visitor loads stays for all
+        await stay(await arrive(address, 1), 0, [])  # what the first visitor loads stays for all
         before = megabytes(process)
         visitors = await arrive(address, count)
-        visit = asyncio.create_task(stay(visitors, seconds, typing=typing))
+        visit = asyncio.create_task(stay(visitors, seconds, habit))
         await asyncio.sleep(0.9 * seconds)
         during = megabytes(process)
         tally = await visit
         await asyncio.sleep(AFTERWARDS + 1)
-        await stay(await arrive(address, 1), 0)  # Streamlit lets go of those who left when somebody comes
+        await stay(await arrive(address, 1), 0, [])  # Streamlit lets go of those who left when somebody comes
         return tally, [before, during, megabytes(process)]
 
 
@@ -161,7 +174,7 @@ async def with_a_death(count: int, seconds: float, port: int) -> tuple[Tally, fl
     """What happened to the visitors, and the moment at which one of two replicas was killed."""
     with behind_proxy(port) as (address, answering):
         processes = dict(islice(answering, 3))
-        visit = asyncio.create_task(stay(await arrive(address, count), seconds, downloads=True))
+        visit = asyncio.create_task(stay(await arrive(address, count), seconds, HABITS["tokens picked"], downloads=True))
         await asyncio.sleep(seconds / 2)
         os.kill(processes["replica 1"], signal.SIGKILL)
         death = time.monotonic()
@@ -171,8 +184,8 @@ async def with_a_death(count: int, seconds: float, port: int) -> tuple[Tally, fl
 def main() -> int:
     """Print the table."""
     rows, said = [], []
-    for name, typing in (("a token picked", False), ("a text typed", True)):
-        tally, (before, during, after) = asyncio.run(on_one_process(CROWD, SECONDS, PORT, typing=typing))
+    for name, habit in HABITS.items():
+        tally, (before, during, after) = asyncio.run(on_one_process(CROWD, SECONDS, PORT, habit))
         rows += [
             (f"one process, {name}: median, ms", tally.share(50), 60),
             (f"one process, {name}: 95 of 100, ms", tally.share(95), 500),

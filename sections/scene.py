@@ -3,9 +3,9 @@
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from functools import lru_cache
 from threading import Lock
 
-import streamlit as st
 import torch
 from torch import Tensor
 
@@ -134,7 +134,7 @@ class Computation(Attended):
     scene: Scene
 
 
-@st.cache_resource(max_entries=KEPT_SCENES, show_spinner=False)
+@lru_cache(KEPT_SCENES)  # Streamlit's own caches take a millisecond to find a scene
 def compute(scene: Scene) -> Computation:
     """The trace of a scene and what it was made from. Raises `Refused` where there is nothing to compute."""
     queries = _tokens(scene, "text")
@@ -165,7 +165,7 @@ def compute(scene: Scene) -> Computation:
     )
 
 
-@st.cache_data(max_entries=64, show_spinner=False)
+@lru_cache(64)
 def agree(scene: Scene) -> Agreement:
     """How far torch's own attention is from the trace of a scene, in float64."""
     made = compute(scene)
@@ -182,7 +182,7 @@ class Stack:
     activation: str
 
 
-@st.cache_resource(max_entries=KEPT_STACKS, show_spinner=False)
+@lru_cache(KEPT_STACKS)
 def compute_stack(stack: Stack) -> tuple[list[BlockTrace[Tensor]], list[TransformerBlock]]:
     """The record of every block, and the blocks. Raises `Refused` where they cannot be built."""
     scene = stack.scene
