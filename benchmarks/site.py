@@ -8,10 +8,8 @@ from models.trace import Step
 from sections import attend, lab, overview, sentence
 from sections.attended import Attended
 from sections.choices import Look
-from sections.server import answer_at_once
 
 torch.set_num_threads(1)  # as the app does
-answer_at_once()
 
 
 def floor() -> None:

@@ -29,7 +29,6 @@ KEPT = 20
 async def _ready(app: st.App) -> AsyncIterator[None]:
     """Loads what every visit needs, and keeps later garbage collections from going through it again."""
     import_module("sections.lab")
-    import_module("sections.server").answer_at_once()
     gc.collect()
     gc.freeze()
     files = get_instance().media_file_mgr

@@ -12,7 +12,7 @@ from sections.choices import Look, Places, choose
 from sections.limits import MAX_TOKENS
 from sections.pretrained import page as pretrained
 from sections.scene import Computation, Refused, Scene, Source, agree, compute
-from sections.server import TURNS, answer_at_once
+from sections.server import TURNS
 from viz.cells import STYLE
 
 EQUAL = 1e-12
@@ -39,7 +39,6 @@ BARE: dict[str, Callable[[], None]] = {
 
 def run() -> None:
     """Choices, which outlive a change of page, and under them the page chosen at the top."""
-    answer_at_once()
     every = {**PAGES, **BARE}
     frame: list = []  # filled once the page is known, before it runs
     pages = [

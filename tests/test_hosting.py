@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import ConnectionClosed
 
-from benchmarks.hosting import AFTERWARDS, ROOT, arrive, behind_proxy, megabytes, on_one_process, with_a_death
+from benchmarks.hosting import AFTERWARDS, HABITS, ROOT, arrive, behind_proxy, megabytes, on_one_process, with_a_death
 from benchmarks.visitors import Visitor
 from deploy import guard, supervisor
 from models import brought
@@ -274,7 +274,7 @@ def test_a_flooding_page_is_cut_off(site):
 
 
 def test_many_lean_on_one_process():
-    tally, (before, during, after) = asyncio.run(on_one_process(VISITORS, SECONDS / 2, free_port(), typing=True))
+    tally, (before, during, after) = asyncio.run(on_one_process(VISITORS, SECONDS / 2, free_port(), HABITS["texts typed"]))
     assert not tally.wrong and len(tally.times) >= VISITORS
     assert during < 700 and after < 1.1 * before
 
