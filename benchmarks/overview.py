@@ -83,11 +83,14 @@ COUNT = """async () => {
   return await painted(() => said() !== before) - start
 }"""
 LISTEN = """() => { // from the event of the real mouse to the frame
-  const root = inside("overview", ".overview")
-  window.hovered = new Promise(resolve => addEventListener("pointermove", () => {
-    const start = performance.now(), before = root.dataset.look
-    painted(() => root.dataset.look !== before).then(end => resolve(end - start))
-  }, {once: true, capture: true}))
+  const root = inside("overview", ".overview"), before = root.dataset.look, once = {once: true}
+  window.hovered = new Promise(resolve => {
+    let start
+    addEventListener("pointermove", () => start = performance.now(), {...once, capture: true})
+    addEventListener("pointermove", () => { // after the component, whose drawing is then the first in the frame
+      painted(() => root.dataset.look !== before).then(end => resolve(end - start))
+    }, once)
+  })
 }"""
 
 
