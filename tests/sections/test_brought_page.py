@@ -8,7 +8,7 @@ from streamlit.testing.v1 import AppTest
 from sections import story
 from tests.models.test_brought import ASKED, ASKING, HEADS, LAYERS, WEIGHTS, K, Q, V, npz
 from tests.sections.oracle import agree
-from tests.sections.pages import drawn, maps, tables
+from tests.sections.pages import chips, drawn, maps, tables
 
 NAME = "![x](https://example.org/x.png) :red[<b>**"
 
@@ -46,6 +46,13 @@ def test_the_arithmetic_is_worked_out_again_from_q_k_and_v():
     assert any(f"{np.abs(shares - WEIGHTS[0, 0]).max():.1e}" in caption.value for caption in at.caption)
     weights = [row[3].numbers[0] for row in tables(at)[story.CAPTIONS["weights"]].rows]
     agree(weights, shares[0])
+
+
+def test_what_is_picked_stays_in_the_head_that_is_shown():
+    at = with_file("mine.npz", npz(weights=WEIGHTS, q=Q, k=K, v=V))
+    for head in (HEADS, 1):
+        at.number_input(key="head").set_value(head).run()
+        assert chips(at)["chosen"] == {"query": 0, "head": head - 1, "also": []}
 
 
 def test_one_layer_of_one_head_leaves_nothing_to_choose():
