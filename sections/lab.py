@@ -21,7 +21,7 @@ EQUAL = 1e-12
 Page = Callable[[Computation, Look], None]
 HOME = "attention"
 PAGES: dict[str, Page] = {
-    HOME: st.fragment(attend.render),  # another head, or what one opens, does not concern the choices
+    HOME: attend.render,
     "shapes": shapes.render,
     "torch": in_torch.render,
     "self-and-cross": self_and_cross.render,
