@@ -155,6 +155,7 @@ def test_chips_by_mouse_and_by_keyboard(visit):
     assert page.evaluate(inside) == "one"
     page.keyboard.press("Space")
     says(page, "one")
+    expect(page.locator(".st-key-query input")).to_have_value("1")  # Python has followed
     page.locator(".st-key-query input").fill("2")
     page.keyboard.press("Enter")
     says(page, "two")
