@@ -25,8 +25,8 @@ class Failed(Exception):
 class Visitor:
     """One tab: a page with its cookies, its websocket, and what the last run drew.
 
-    session: its id on the server. cookie: as the browser sends it. tokens: of the sentence that the last run drew. walked: those that the
-    walk-through has names for.
+    session: its id on the server. cookie: as the browser sends it. tokens: of the sentence that the last run drew.
+    walked: those that the walk-through has names for.
     widgets: the ids of each and of the fragment it is in, by its key. files: ids of the downloads, in order.
     """
 

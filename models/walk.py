@@ -48,7 +48,7 @@ def walk(trace: AttentionTrace[Tensor], head: int, query: int | slice) -> Walk[T
         q=q,
         k=k,
         v=v,
-            scores=trace.scores[0, head, query],
+        scores=trace.scores[0, head, query],
         scaled=trace.scaled[0, head, query],
         masked=masked,
         exponentials=numerators,

@@ -163,8 +163,7 @@ def table(head: Iterable[str], rows: Iterable[Iterable[str]], foot: Iterable[str
 
 def limit(*arrays: np.ndarray) -> float:
     """The largest finite magnitude, which the two ends of a diverging scale stand for; 1 if there is none."""
-    finite = [np.abs(array[np.isfinite(array)]).max(initial=0.0) for array in map(np.asarray, arrays)]
-    return float(max(finite, default=0.0)) or 1.0
+    return float(limits(*(np.asarray(array)[None] for array in arrays))[0])
 
 
 def limits(*arrays: np.ndarray) -> np.ndarray:
