@@ -27,7 +27,7 @@ class Visitor:
 
     session: its id on the server. cookie: as the browser sends it. tokens: of the sentence that the last run drew.
     walked: those that the walk-through has names for.
-    widgets: the ids of each and of the fragment it is in, by its key. files: ids of the downloads, in order.
+    widgets: the ids of each and of the fragment it is in, by its key. files: ids of the downloads, by their labels.
     """
 
     def __init__(self, address: str, page: str = "", **choices: object) -> None:
@@ -38,7 +38,7 @@ class Visitor:
         self._known: dict[str, ForwardMsg] = {}
         self._page = calc_hash(page) if page else ""
         self.widgets: dict[str, tuple[str, str]] = {}
-        self.files: list[str] = []
+        self.files: dict[str, str] = {}
         self.tokens: list[str] = []
         self.walked: list[str] = []
 
@@ -82,7 +82,7 @@ class Visitor:
     async def make(self, number: int) -> str:
         """Where one of the files offered is, once it is made."""
         request = {"request_id": str(uuid4()), "session_id": self.session}
-        message = BackMsg(backend_operation_request=request | {"deferred_file": {"file_id": self.files[number]}})
+        message = BackMsg(backend_operation_request=request | {"deferred_file": {"file_id": list(self.files.values())[number]}})
         await self.socket.send(message.SerializeToString())
         while (answer := await self._receive()).WhichOneof("type") != "backend_operation_response":
             pass
@@ -105,7 +105,7 @@ class Visitor:
         await self.socket.send(BackMsg(rerun_script=state).SerializeToString())
         self.tokens = []
         if not fragment:
-            self.widgets, self.files = {}, []
+            self.widgets, self.files = {}, {}
         while not self._take(await self._receive()):
             pass
 
@@ -145,7 +145,7 @@ class Visitor:
         if kind == "bidi_component" and drawn.component_name == "pieces":
             self.walked = json.loads(drawn.mixed.json)["names"]["query"]
         if kind == "download_button":
-            self.files.append(drawn.deferred_file_id)
+            self.files[drawn.label] = drawn.deferred_file_id
 
     def _get(self, path: str):
         cookie = {"Cookie": self.cookie} if path != "/" else {}

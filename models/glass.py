@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from models import embedding
 from models.masks import causal
-from models.multi_head import AttentionConfig, MultiHeadAttention
+from models.multi_head import AttentionConfig, MultiHeadAttention, empty
 from models.positions import sinusoidal
 from models.trace import AttentionTrace
 
@@ -112,7 +112,7 @@ def layer() -> MultiHeadAttention:
     first: the first token, whatever is asked.
     uniform: every token, evenly.
     """
-    module = _empty(CONFIG)
+    module = empty(CONFIG)
     q, k, v = (dict(zip(Job, linear.weight.chunk(len(Job)), strict=True)) for linear in _projections(module))
     for job in Job:
         _copy(v[job], "token")
@@ -132,7 +132,7 @@ def cross_layer() -> MultiHeadAttention:
 
     Where there is none it looks at the empty place in front, and its context is nothing.
     """
-    module = _empty(CROSS)
+    module = empty(CROSS)
     q, k, v = (linear.weight for linear in _projections(module))
     _match(q, k, "token")
     _copy(v, "token")
@@ -145,7 +145,7 @@ def induction_pair() -> tuple[MultiHeadAttention, MultiHeadAttention]:
     The first writes the previous token into each token's empty part; the second looks for the places where
     that is the token it stands at, so it sees what came next. Where there is none it looks at the first token.
     """
-    first, second = _empty(PAIR), _empty(PAIR)
+    first, second = empty(PAIR), empty(PAIR)
     q, k, v = (linear.weight for linear in _projections(first))
     q[:, PARTS["position"]] = _STRENGTH * _step(-1)
     _copy(k, "position")
@@ -169,16 +169,6 @@ def induce(
     before = causal(len(tokens), len(tokens)).tril(-1)
     below = pair[0].trace(x, visible=before)
     return below, pair[1].trace(x + below.output, visible=causal(len(tokens), len(tokens)))
-
-
-def _empty(config: AttentionConfig) -> MultiHeadAttention:
-    """A layer of zeros, which learns nothing; made without drawing the random weights it does not keep."""
-    with torch.device("meta"):
-        module = MultiHeadAttention(config).requires_grad_(False)
-    module.to_empty(device="cpu")
-    for parameter in module.parameters():
-        parameter.zero_()
-    return module
 
 
 def _projections(module: MultiHeadAttention) -> tuple[nn.Linear, nn.Linear, nn.Linear]:

@@ -211,6 +211,16 @@ class MultiHeadAttention(nn.Module):
             )
 
 
+def empty(config: AttentionConfig) -> MultiHeadAttention:
+    """A layer of zeros, which learns nothing; made without drawing the random weights it does not keep."""
+    with torch.device("meta"):
+        module = MultiHeadAttention(config).requires_grad_(False)
+    module.to_empty(device="cpu")
+    for parameter in module.parameters():
+        parameter.zero_()
+    return module
+
+
 def _projection(width: int, out: int, config: AttentionConfig) -> nn.Linear:
     linear = nn.Linear(width, out, bias=config.bias)
     nn.init.xavier_uniform_(linear.weight)  # q and k of variance one, as nn.MultiheadAttention starts

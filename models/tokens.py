@@ -34,7 +34,7 @@ def is_special(token: str) -> bool:
 
 
 def _pieces(pattern: regex.Pattern[str], text: str) -> list[str]:
-    return [piece for run in unicodedata.normalize("NFC", text).split() for piece in pattern.findall(run)]
+    return [piece for run in unicodedata.normalize("NFC", text).split() for piece in pattern.findall(run, concurrent=False)]
 
 
 SPLITTERS = {"words": words, "characters": characters}

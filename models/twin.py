@@ -31,28 +31,32 @@ class Agreement:
     reason: str = ""
 
 
-def compare(
-    layer: MultiHeadAttention,
-    query: Tensor,
-    key: Tensor | None = None,
-    value: Tensor | None = None,
-    *,
-    visible: Tensor | None = None,
-) -> Agreement:
-    """Our trace against `nn.MultiheadAttention` where it can express the layer, else the function inside it.
-
-    Arguments, shapes and errors are those of `MultiHeadAttention.trace`. `F.scaled_dot_product_attention`
-    gets our q, k and v, and our output projection follows it.
+class Twin:
+    """A layer and torch's own attention beside it: `nn.MultiheadAttention` where it can express the layer, else the function
+    inside it. Both in float64, with copies of the layer's weights.
     """
-    key = query if key is None else key
-    value = key if value is None else value
-    layer, inputs = deepcopy(layer).double(), [given.double() for given in (query, key, value)]
-    with torch.no_grad():
-        ours = layer.trace(*inputs, visible=visible)
-        visible = None if visible is None else visible.expand_as(ours.weights)
-        if obstacles(layer.config):
-            return _agreement(FUNCTION, ours, *_by_function(layer, ours, visible))
-        return _beside_module(ours, *_by_module(layer, inputs, visible), visible)
+
+    def __init__(self, layer: MultiHeadAttention) -> None:
+        self._layer = deepcopy(layer).double()
+        self._module = None if obstacles(layer.config) else as_torch(self._layer)
+
+    def compare(
+        self, query: Tensor, key: Tensor | None = None, value: Tensor | None = None, *, visible: Tensor | None = None
+    ) -> Agreement:
+        """Our trace against torch's answer.
+
+        Arguments, shapes and errors are those of `MultiHeadAttention.trace`. `F.scaled_dot_product_attention`
+        gets our q, k and v, and our output projection follows it.
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        inputs = [given.double() for given in (query, key, value)]
+        with torch.no_grad():
+            ours = self._layer.trace(*inputs, visible=visible)
+            visible = None if visible is None else visible.expand_as(ours.weights)
+            if self._module is None:
+                return _agreement(FUNCTION, ours, *_by_function(self._layer, ours, visible))
+            return _beside_module(ours, *_by_module(self._module, inputs, visible), visible)
 
 
 def obstacles(config: AttentionConfig) -> tuple[str, ...]:
@@ -127,10 +131,10 @@ def as_sdpa_mask(visible: Tensor) -> Tensor:
     return visible
 
 
-def _by_module(layer: MultiHeadAttention, inputs: list[Tensor], visible: Tensor | None) -> tuple[Tensor, Tensor]:
+def _by_module(module: nn.MultiheadAttention, inputs: list[Tensor], visible: Tensor | None) -> tuple[Tensor, Tensor]:
     """torch's weights, `batch head query key`, and output."""
     hidden = None if visible is None else as_attn_mask(visible)
-    output, weights = as_torch(layer)(*inputs, attn_mask=hidden, average_attn_weights=False)
+    output, weights = module(*inputs, attn_mask=hidden, average_attn_weights=False)
     return weights, output
 
 

@@ -6,12 +6,12 @@ with three cells; it prints no vectors. These are whole numbers that give exactl
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
+from functools import cache
 
 import torch
 from torch import Tensor
 
-from models.multi_head import AttentionConfig, MultiHeadAttention
+from models.multi_head import AttentionConfig, MultiHeadAttention, empty
 
 WORDS = ("Thinking", "Machines")
 CONFIG = AttentionConfig(embed_dim=4, num_heads=1, head_dim=3, output_projection=False, scale=1 / 8)
@@ -28,10 +28,10 @@ def embed(tokens: Sequence[str]) -> Tensor:
     return torch.stack([_EMBEDDING[token] for token in tokens])
 
 
-def layer(scale: float = CONFIG.scale) -> MultiHeadAttention:
-    """The shared module with the example's W_Q, W_K and W_V, and its 1/8 unless another `scale` is given."""
-    module = MultiHeadAttention(replace(CONFIG, scale=scale))
-    with torch.no_grad():
-        for linear, matrix in ((module.to_q, _W_Q), (module.to_k, _W_K), (module.to_v, _W_V)):
-            linear.weight.copy_(matrix.T)  # nn.Linear keeps its matrix transposed
+@cache
+def layer() -> MultiHeadAttention:
+    """The shared module with the example's W_Q, W_K and W_V, and its 1/8; one layer for all who ask, to be left as it is."""
+    module = empty(CONFIG)
+    for linear, matrix in ((module.to_q, _W_Q), (module.to_k, _W_K), (module.to_v, _W_V)):
+        linear.weight.copy_(matrix.T)  # nn.Linear keeps its matrix transposed
     return module

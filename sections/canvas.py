@@ -18,7 +18,10 @@ def script(*names: str) -> str:
 
 
 def maps(values: np.ndarray, hidden: np.ndarray | None, *, signed: bool) -> dict:
-    """`map query key` numbers in every digit that is shown, and the ends of their scale."""
+    """`map query key` numbers in every digit that is shown, and the ends of their scale.
+
+    Tuples, since Streamlit looks into each list for a table.
+    """
     packed = encode(values, hidden, signed=signed)
     finite = np.abs(values[np.isfinite(values)])
     return {
@@ -26,10 +29,10 @@ def maps(values: np.ndarray, hidden: np.ndarray | None, *, signed: bool) -> dict
         "id": blake2b(packed.packed, digest_size=8).hexdigest(),
         "zero": packed.zero,
         "decimals": packed.decimals,
-        "shape": list(values.shape),
+        "shape": values.shape,
         "limit": float(finite.max(initial=0)) or 1.0 if signed else 1.0,
         "signed": signed,
-        "scale": css_shades(DIVERGING if signed else SEQUENTIAL),
-        "heads": css_shades(HEADS),
+        "scale": tuple(css_shades(DIVERGING if signed else SEQUENTIAL)),
+        "heads": tuple(css_shades(HEADS)),
         "roles": {role: css_role(role) for role in ("query", "key")},
     }

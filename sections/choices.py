@@ -14,7 +14,7 @@ from sections import story, widgets
 from sections.examples import EXAMPLES, WORKED
 from sections.limits import MAX_HEADS, MAX_SEED, MAX_TOKENS, MAX_WIDTH
 from sections.scene import Attention, Mask, Scale, Scene, Source
-from sections.widgets import DEFAULTS, line, one_of, room, select, switch, whole_number
+from sections.widgets import DEFAULTS, line, one_of, room, select, switch, typed, whole_number
 
 
 class Look(NamedTuple):
@@ -33,13 +33,21 @@ Places = dict[str, DeltaGenerator]
 """Under a choice, the room for a sentence about it."""
 
 
-def choose() -> tuple[Scene, Look, Places]:
-    """Every choice but step, head and query, and where to put what must be said of one."""
+class Chosen(NamedTuple):
+    """What is chosen, and the rooms above and below it: for the texts, and for what must be said of a choice."""
+
+    scene: Scene
+    look: Look
+    texts: DeltaGenerator
+    remarks: DeltaGenerator
+
+
+def choose() -> Chosen:
+    """Every choice but texts, head and query."""
     _complete_link()
+    text = {"text": typed("text")}
     governed = _governed(_asked("recipe", list(RECIPES), DEFAULTS.recipe))
-    cross = _asked("attention", list(Attention), governed["attention"]) == Attention.CROSS
-    with room("texts", 68):
-        texts, places = _texts(cross)
+    texts = room("texts", 68)
     with room("examples", 32):
         _examples()
     with room("choices", 67, horizontal=True, vertical_alignment="bottom"):
@@ -51,20 +59,37 @@ def choose() -> tuple[Scene, Look, Places]:
         if mask is Mask.PREFIX:
             chosen["length"] = whole_number("length", 0, MAX_TOKENS, width=150)
         recipe = _asked("recipe", list(RECIPES), DEFAULTS.recipe)
-        chosen["source"] = _source(Scene(**chosen, **texts, recipe=recipe, tokens=_asked("tokens", list(SPLITTERS), DEFAULTS.tokens)))
+        chosen["source"] = _source(Scene(**chosen, **text, recipe=recipe, tokens=_asked("tokens", list(SPLITTERS), DEFAULTS.tokens)))
         if attention is not Attention.SINGLE_HEAD and chosen["source"] is Source.RANDOM:
             chosen["heads"] = whole_number("heads", 1, MAX_HEADS, width=130)
         more = st.popover(story.LABELS["more"], icon=":material/tune:")
-    below = room("remarks", 24, gap="xsmall")
+    remarks = room("remarks", 24, gap="xsmall")
     with more:
         computed, shown = st.columns(2, gap="medium")
         with computed:
             st.markdown(story.LABELS["to compute"])
-            chosen |= texts | _more(Scene(**chosen, **texts))
+            chosen |= _more(Scene(**chosen))
         with shown:
             st.markdown(story.LABELS["to show"])
             look = choose_look()
-    return Scene(**chosen), look, places | dict.fromkeys(("source", "heads", "mask"), below)
+    return Chosen(Scene(**chosen), look, texts, remarks)
+
+
+def write(chosen: Chosen) -> tuple[Scene, Places]:
+    """The texts, the scene they make of what is chosen, and where to put what must be said of a choice."""
+    cross = chosen.scene.attention is Attention.CROSS
+    names = ("text", "context") if cross else ("text",)
+    remarks = chosen.remarks.container(gap="xsmall")  # a fragment may only write where it did when all ran
+    texts, places = {}, dict.fromkeys(("source", "heads", "mask"), remarks)
+    with chosen.texts:
+        for name, column in zip(names, st.columns(len(names)), strict=True):
+            with column:
+                texts[name] = line(name, "text of queries" if cross and name == "text" else name)
+                places[name] = st.container()
+    scene = replace(chosen.scene, **texts)
+    if not scene.fits(scene.source):  # another text than the worked example's: choose again
+        st.rerun()
+    return scene, places
 
 
 def choose_look() -> Look:
@@ -78,16 +103,6 @@ def choose_look() -> Look:
         every_key=switch("every_key", False),
         picture=one_of("picture", ["svg", "png"], default="svg"),
     )
-
-
-def _texts(cross: bool) -> tuple[dict[str, str], Places]:
-    names = ("text", "context") if cross else ("text",)
-    texts, places = {}, {}
-    for name, column in zip(names, st.columns(len(names)), strict=True):
-        with column:
-            texts[name] = line(name, "text of queries" if cross and name == "text" else name)
-            places[name] = st.container()
-    return texts, places
 
 
 def _examples() -> None:

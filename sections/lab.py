@@ -8,7 +8,7 @@ import streamlit as st
 from models.recipes import RECIPES
 from models.twin import Agreement
 from sections import attend, block, brought, crash, in_torch, self_and_cross, shapes, story, trained
-from sections.choices import Look, Places, choose
+from sections.choices import Chosen, Look, Places, choose, write
 from sections.limits import MAX_TOKENS
 from sections.pretrained import page as pretrained
 from sections.scene import Computation, Refused, Scene, Source, agree, compute
@@ -39,38 +39,41 @@ BARE: dict[str, Callable[[], None]] = {
 
 def run() -> None:
     """Choices, which outlive a change of page, and under them the page chosen at the top."""
-    every = {**PAGES, **BARE}
-    frame: list = []  # filled once the page is known, before it runs
-    pages = [
-        st.Page(lambda name=name: every[name](*frame), title=title, url_path=name, default=name == HOME)
-        for name, title in story.PAGES.items()
-    ]
+    every = PAGES | BARE
+    pages = [st.Page(every[name], title=title, url_path=name, default=name == HOME) for name, title in story.PAGES.items()]
     page = st.navigation(pages, position="top")
-    if page.title in [story.PAGES[name] for name in BARE]:
+    name = page.url_path or HOME
+    if name in BARE:
         st.html(STYLE)
         page.run()
-    else:
-        with TURNS:
-            frame += _frame()
-            page.run()
+    else:  # not by page.run(), which would forget what was typed when the page changes
+        _made(PAGES[name], _choices())
 
 
 def draw(render: Page) -> None:
     """Choices, and a page of what they make, styled as in the app."""
-    render(*_frame())
+    _made(render, _choices())
 
 
-def _frame() -> tuple[Computation, Look]:
-    """Title, choices and what they make; stops here, with the reason, where there is nothing to compute."""
+def _choices() -> Chosen:
+    """Title and choices."""
     st.html(f'{STYLE}<div class="title"><h1>{story.TITLE}</h1><p>{story.TAGLINE}</p></div>')
-    scene, look, places = choose()
-    try:
-        made = compute(scene)
-    except Refused as refusal:
-        places[refusal.choice].error(refusal.reason)
-        st.stop()
-    _remark(made, places)
-    return made, look
+    with TURNS:
+        return choose()
+
+
+@st.fragment
+def _made(render: Page, chosen: Chosen) -> None:
+    """The texts, and a page of what they make, or the reason why there is none. Typing runs this, and not the choices."""
+    with TURNS:
+        scene, places = write(chosen)
+        try:
+            made = compute(scene)
+        except Refused as refusal:
+            places[refusal.choice].error(refusal.reason)
+            return
+        _remark(made, places)
+        render(made, chosen.look)
 
 
 def _remark(made: Computation, places: Places) -> None:

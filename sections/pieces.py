@@ -24,7 +24,7 @@ _pieces = st.components.v2.component("pieces", js=canvas.script("channel.js", "p
 
 def place(name: str, words: Sequence[str] = ("",)) -> None:
     """Where the pieces of that name will stand, each below or beside its words, which are HTML and stay."""
-    _place(key=f"place-{name}", data={"name": name, "words": words})
+    _place(key=f"place-{name}", data={"name": name, "words": tuple(words)})
 
 
 def send(
@@ -46,7 +46,7 @@ def send(
             "pieces": pieces,
             "numbers": pyarrow.table({"numbers": pyarrow.array(numbers.ravel())}),
             "width": numbers.shape[1],
-            "said": said,
+            "said": tuple(said),
             "names": names,
             "first": first,
         },

@@ -1,5 +1,7 @@
 """The choices that change the numbers, and the one place where they become numbers."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
@@ -18,10 +20,10 @@ from models.positions import sinusoidal
 from models.recipes import RECIPES
 from models.tokens import PAD, SPLITTERS
 from models.trace import Step
-from models.twin import Agreement, compare
+from models.twin import Agreement, Twin
 from sections import story
 from sections.attended import Attended
-from sections.limits import KEPT_SCENES, KEPT_STACKS, MAX_CHARACTERS, MAX_INNER, MAX_TOKENS, MAX_WEIGHTS
+from sections.limits import KEPT_LAYERS, KEPT_SCENES, KEPT_STACKS, MAX_CHARACTERS, MAX_INNER, MAX_TOKENS, MAX_WEIGHTS
 from viz.cells import readable
 
 _DRAWING = Lock()  # torch has one generator for all visitors; a seed holds only while nobody else draws
@@ -142,9 +144,7 @@ def compute(scene: Scene) -> Computation:
     weights = scene.num_heads * len(queries) * len(keys)
     if weights > MAX_WEIGHTS:
         raise Refused("text", story.too_many_weights(scene.num_heads, len(queries), len(keys), MAX_WEIGHTS))
-    with _DRAWING, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(scene.seed)
-        layer = _layer(scene).requires_grad_(False)
+    layer = _layer(scene)
     inputs = _inputs(scene, queries, keys, layer.config.input_widths)
     visible = _visible(scene, len(queries), keys)
     trace = layer.trace(*(tensor[None] for tensor in inputs.values()), visible=visible)
@@ -169,7 +169,10 @@ def compute(scene: Scene) -> Computation:
 def agree(scene: Scene) -> Agreement:
     """How far torch's own attention is from the trace of a scene, in float64."""
     made = compute(scene)
-    return compare(made.layer, *(tensor[None] for tensor in made.inputs.values()), visible=made.visible)
+    return _twin(made.layer).compare(*(tensor[None] for tensor in made.inputs.values()), visible=made.visible)
+
+
+_twin = lru_cache(KEPT_LAYERS)(Twin)
 
 
 @dataclass(frozen=True)
@@ -192,8 +195,7 @@ def compute_stack(stack: Stack) -> tuple[list[BlockTrace[Tensor]], list[Transfor
     if (weights := stack.layers * made.trace.weights.numel()) > MAX_WEIGHTS:
         raise Refused("layers", story.too_many_layers(stack.layers, weights, MAX_WEIGHTS))
     config = BlockConfig(made.layer.config, stack.norm, stack.activation)
-    with _DRAWING, torch.random.fork_rng(devices=[]):
-        torch.manual_seed(scene.seed)
+    with _drawing(scene.seed):
         blocks = [TransformerBlock(config).requires_grad_(False) for _ in range(stack.layers)]
     return run_stack(blocks, made.inputs["query"][None], made.visible), blocks
 
@@ -256,7 +258,21 @@ def _layer(scene: Scene) -> MultiHeadAttention:
         return _made_by_hand(scene)
     if scene.head_dim is None and scene.embed_dim % scene.num_heads:
         raise Refused("heads", story.does_not_divide(scene.embed_dim, scene.num_heads))
-    return MultiHeadAttention(_config(scene))
+    return _drawn(_config(scene), scene.seed)
+
+
+@lru_cache(KEPT_LAYERS)  # another text asks the same layer
+def _drawn(config: AttentionConfig, seed: int) -> MultiHeadAttention:
+    with _drawing(seed):
+        return MultiHeadAttention(config).requires_grad_(False)
+
+
+@contextmanager
+def _drawing(seed: int) -> Iterator[None]:
+    """Random numbers of a seed, and afterwards those that would have come without it."""
+    with _DRAWING, torch.random.fork_rng(devices=[]):
+        torch.default_generator.manual_seed(seed)  # torch.manual_seed also writes down, for each other kind of device, who called
+        yield
 
 
 def _made_by_hand(scene: Scene) -> MultiHeadAttention:

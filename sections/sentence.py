@@ -21,10 +21,10 @@ _sentence = st.components.v2.component(
 def render(made: Attended, head: int, query: int) -> None:
     """The tokens; a click or Enter on one makes it the query, with shift adds it. Counted from 0."""
     also = _also(made, query)
-    weights = made.trace.weights[0, head, [query, *also]].sum(dim=0).tolist()
+    weights = made.trace.weights[0, head].numpy()[[query, *also]].sum(axis=0).tolist()
     hidden = [False] * len(weights) if made.visible is None else (~made.visible[[query, *also]]).all(dim=0).tolist()
     write = (lambda total: f"{total:.2f}") if also else percent
-    keys = [
+    keys = tuple(
         {
             "label": label,
             "style": css_cell(weight / (1 + len(also)), SEQUENTIAL),
@@ -32,14 +32,14 @@ def render(made: Attended, head: int, query: int) -> None:
             "hidden": covered,
         }
         for label, weight, covered in zip(made.keys, weights, hidden, strict=True)
-    ]
-    asks = [{"label": label, "style": "", "share": "", "hidden": False} for label in made.queries]
+    )
+    asks = tuple({"label": label, "style": "", "share": "", "hidden": False} for label in made.queries)
     _sentence(
         key="sentence",
         data={
             "label": story.HEADINGS["sentence"],
             "queries": asks if made.two_texts else keys,
-            "keys": keys if made.two_texts else [],
+            "keys": keys if made.two_texts else (),
             "chosen": {"query": query, "head": made.first_head + head, "also": also},
             "turn": st.session_state.get("turn", 0),
             "colour": css_role("query"),

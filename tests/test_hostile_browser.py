@@ -243,7 +243,8 @@ def type_in(page: Page, name: str, text: str) -> None:
 
 
 def open_all(page: Page, *names: str) -> None:
-    for name in names:  # one after the other, as a person does: Streamlit may lose a click while it answers another
+    for name in names:  # one after the other, as a person does: Streamlit may lose a click while it answers another wish
+        settle(page)
         page.locator(f".st-key-{name} summary").click()
         expect(page.locator(INSIDE[name]).last).to_be_attached()
     settle(page)

@@ -20,7 +20,7 @@ from playwright.sync_api import sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from websockets.exceptions import ConnectionClosed
 
-from benchmarks.hosting import AFTERWARDS, HABITS, ROOT, arrive, behind_proxy, megabytes, on_one_process, with_a_death
+from benchmarks.hosting import AFTERWARDS, HABITS, ROOT, arrive, behind_proxy, megabytes, on_one_process, one_process, with_a_death
 from benchmarks.visitors import Visitor
 from deploy import guard, supervisor
 from models import brought
@@ -271,6 +271,26 @@ def test_a_flooding_page_is_cut_off(site):
 
 
 # ---- many, and a death ----
+
+
+def test_typing_runs_what_is_made_of_the_text_and_not_the_choices():
+    """What came last of each is what the last run drew: all that follows the text, and of the choices nothing."""
+
+    async def typed() -> None:
+        with one_process(free_port()) as (address, _):
+            [visitor] = await arrive(address, 1)
+            fragment = {name: inside for name, (_, inside) in visitor.widgets.items()}
+            assert not any(fragment[name] for name in ("attention", "mask", "heads", "seed", "step"))
+            assert fragment["text"] == fragment["head"] != fragment["query"] != ""
+            before = set(visitor.widgets)
+            visitor.widgets = {"text": visitor.widgets["text"]}
+            await visitor.change("text", "three new words")
+            assert visitor.tokens == visitor.walked == ["three", "new", "words"]
+            assert before - set(visitor.widgets) >= {"attention", "mask", "heads", "seed", "step"}
+            assert {"text", "head", "query", "overview", "focus", "pieces"} <= set(visitor.widgets)
+            await visitor.close()
+
+    asyncio.run(typed())
 
 
 def test_many_lean_on_one_process():

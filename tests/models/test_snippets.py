@@ -103,7 +103,7 @@ def trace(scene: Setting) -> AttentionTrace:
         torch.manual_seed(scene.seed)
         layer = MultiHeadAttention(scene.config)
     if scene.worked_example:
-        layer = worked_example.layer(scene.config.scale)
+        layer.load_state_dict(worked_example.layer().state_dict())
 
     def vectors(tokens: tuple[str, ...], width: int) -> torch.Tensor:
         drawn = worked_example.embed(tokens) if scene.worked_example else embed(tokens, width, scene.seed)

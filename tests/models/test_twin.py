@@ -14,7 +14,7 @@ from models.attention import normalise
 from models.masks import causal, padding
 from models.multi_head import AttentionConfig, MultiHeadAttention
 from models.recipes import RECIPES
-from models.twin import FUNCTION, MODULE, as_attn_mask, as_key_padding_mask, as_sdpa_mask, as_torch, compare, obstacles
+from models.twin import FUNCTION, MODULE, Twin, as_attn_mask, as_key_padding_mask, as_sdpa_mask, as_torch, obstacles
 
 BATCH, HEADS, QUERIES, KEYS, HEAD_DIM, KDIM, VDIM = 3, 2, 5, 7, 11, 17, 19
 EMBED = HEADS * HEAD_DIM
@@ -79,7 +79,7 @@ MASKS = {
 @pytest.mark.parametrize("changes", EXPRESSIBLE, ids=str)
 def test_torch_s_module_agrees_wherever_it_can_express_the_layer(changes, mask):
     module = layer(**changes)
-    found = compare(module, *inputs(module), visible=MASKS[mask](module.config.num_heads))
+    found = Twin(module).compare(*inputs(module), visible=MASKS[mask](module.config.num_heads))
     assert (found.function, found.reason) == (MODULE, "")
     assert found.weights < TINY and found.output < TINY
 
@@ -88,7 +88,7 @@ def test_torch_s_module_agrees_wherever_it_can_express_the_layer(changes, mask):
 @pytest.mark.parametrize("changes", [*OBSTACLES.values(), {"scale": 0.0}, {"scale": -0.5}, GROUPED], ids=str)
 def test_torch_s_function_agrees_on_all_the_others(changes, mask):
     module = layer(**changes)
-    found = compare(module, *inputs(module), visible=MASKS[mask](module.config.num_heads))
+    found = Twin(module).compare(*inputs(module), visible=MASKS[mask](module.config.num_heads))
     assert (found.function, found.reason) == (FUNCTION, "")
     assert found.weights < TINY and found.output < TINY
 
@@ -96,7 +96,7 @@ def test_torch_s_function_agrees_on_all_the_others(changes, mask):
 @pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_agrees(name):
     module = MultiHeadAttention(RECIPES[name].config(EMBED, HEADS))
-    found = compare(module, *inputs(module), visible=some_visible(QUERIES, KEYS))
+    found = Twin(module).compare(*inputs(module), visible=some_visible(QUERIES, KEYS))
     assert found.function == (MODULE if name in ("multi_head", "torch") else FUNCTION)
     assert found.weights < TINY and found.output < TINY
 
@@ -104,8 +104,8 @@ def test_every_recipe_agrees(name):
 def test_self_attention_and_a_value_left_out():
     module = layer(bias=True)
     query, key, _ = inputs(module)
-    assert compare(module, query) == compare(module, query, query, query)
-    assert compare(module, query, key) == compare(module, query, key, key)
+    assert Twin(module).compare(query) == Twin(module).compare(query, query, query)
+    assert Twin(module).compare(query, key) == Twin(module).compare(query, key, key)
 
 
 @pytest.mark.parametrize("changes", [{}, {"scale": 1.0}], ids=[MODULE, FUNCTION])
@@ -113,7 +113,7 @@ def test_a_wrong_softmax_is_found_and_measured(changes, monkeypatch):
     module = layer(**changes)
     monkeypatch.setattr("models.multi_head.normalise", lambda masked: normalise(masked) * 1.5)
     x = inputs(module)
-    found = compare(module, *x)
+    found = Twin(module).compare(*x)
     assert found.weights == pytest.approx(module.double().trace(*(t.double() for t in x)).weights.max().item() / 3)
     assert found.output > 0.01
 
@@ -121,7 +121,7 @@ def test_a_wrong_softmax_is_found_and_measured(changes, monkeypatch):
 def test_heads_given_the_wrong_keys_are_found(monkeypatch):
     monkeypatch.setattr(twin, "as_torch", lambda module: swapped(as_torch(module)))
     module = layer()
-    found = compare(module, *inputs(module))
+    found = Twin(module).compare(*inputs(module))
     assert found.weights > 0.01 and found.output > 0.01
 
 
@@ -134,7 +134,7 @@ def swapped(theirs: nn.MultiheadAttention) -> nn.MultiheadAttention:
 def test_nothing_is_changed_by_looking():
     module, state = layer(bias=True), torch.random.get_rng_state()
     before = {name: tensor.clone() for name, tensor in module.state_dict().items()}
-    compare(module, torch.ones(1, QUERIES, EMBED))
+    Twin(module).compare(torch.ones(1, QUERIES, EMBED))
     assert torch.equal(torch.random.get_rng_state(), state)
     for name, tensor in module.state_dict().items():
         assert tensor.dtype == torch.float32 and torch.equal(tensor, before[name])
@@ -146,27 +146,27 @@ def test_nothing_is_changed_by_looking():
 def test_torch_s_module_is_compared_only_where_it_gives_numbers():
     module, visible = layer(bias=True), some_visible(BATCH, HEADS, QUERIES, KEYS)
     visible[1, 0, 3] = visible[2, :, 4] = False
-    found = compare(module, *inputs(module), visible=visible)
+    found = Twin(module).compare(*inputs(module), visible=visible)
     assert found.function == MODULE and found.weights < TINY and found.output < TINY
     assert found.reason == f"{MODULE} gives NaN for a query that sees nothing; such queries are left out."
 
 
 def test_where_no_query_sees_anything_torch_s_module_has_nothing_to_compare():
     module = layer()
-    found = compare(module, *inputs(module), visible=torch.tensor(False))
+    found = Twin(module).compare(*inputs(module), visible=torch.tensor(False))
     assert (found.weights, found.output) == (None, None) and found.reason
 
 
 def test_torch_s_function_gives_them_zeros_as_we_do():
     module, visible = layer(scale=1.0, bias=True), some_visible(BATCH, HEADS, QUERIES, KEYS)
     visible[1, 0, 3] = visible[2, :, 4] = False
-    found = compare(module, *inputs(module), visible=visible)
+    found = Twin(module).compare(*inputs(module), visible=visible)
     assert found.function == FUNCTION and found.weights < TINY and found.output < TINY and not found.reason
 
 
 @pytest.mark.parametrize("changes", [{}, {"scale": 1.0}], ids=[MODULE, FUNCTION])
 def test_no_queries_at_all_are_no_error(changes):
-    found = compare(layer(**changes), torch.ones(1, 0, EMBED))
+    found = Twin(layer(**changes)).compare(torch.ones(1, 0, EMBED))
     assert (found.weights, found.output) == (None, None)
 
 
@@ -257,7 +257,7 @@ def test_the_badge_costs_at_most_ten_milliseconds(changes):
 
     def cost() -> float:
         start = time.process_time()  # that others keep the processor busy is no fault of ours
-        compare(module, x, visible=visible)
+        Twin(module).compare(x, visible=visible)
         return time.process_time() - start
 
     assert min(cost() for _ in range(10)) < 0.010

@@ -1,9 +1,12 @@
 """The page's own numbers, exactly; its figures are the contract, whatever matrices stand behind them."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from torch.testing import assert_close
 
+from models.multi_head import MultiHeadAttention
 from models.trace import Step
 from models.worked_example import CONFIG, WORDS, embed, layer
 
@@ -68,7 +71,9 @@ def test_a_word_it_does_not_have():
 
 
 def test_another_scale_changes_the_scaling_alone():
-    one, other = layer().trace(embed(WORDS)[None]), layer(scale=3**-0.5).trace(embed(WORDS)[None])
+    scaled = MultiHeadAttention(replace(CONFIG, scale=3**-0.5))
+    scaled.load_state_dict(layer().state_dict())
+    one, other = (made.trace(embed(WORDS)[None]) for made in (layer(), scaled))
     assert CONFIG.scale == 1 / 8
     for step in (Step.Q, Step.K, Step.V, Step.SCORES):
         assert torch.equal(one[step], other[step])

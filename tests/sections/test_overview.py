@@ -138,11 +138,11 @@ def test_layers_stand_under_each_other():
         ("maximum", ["layer 1, maximum of 2 heads", "layer 2, maximum of 2 heads"], lambda heads: heads.amax(0, keepdim=True)),
     ):
         data = shown(layers, Look(together=together), layer=1)
-        assert data["names"] == names and data["layers"] == 2 and data["layer"] == 1
+        assert list(data["names"]) == names and data["layers"] == 2 and data["layer"] == 1
         assert data["heads_per_layer"] == len(names) // 2
         assert data["first"] == (2 if together == "each" else 0)  # the map of head 1 of the layer that is open
         close(data["numbers"], torch.cat([wanted(made.trace.weights[0]) for made in layers]).numpy())
-    assert shown(layers, Look(), layer=0)["labels"] == ["1.1", "1.2", "2.1", "2.2"]
+    assert shown(layers, Look(), layer=0)["labels"] == ("1.1", "1.2", "2.1", "2.2")
 
 
 def shown(layers: list, look: Look, layer: int) -> dict:

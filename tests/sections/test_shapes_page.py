@@ -18,7 +18,7 @@ from models.multi_head import AttentionConfig, MultiHeadAttention
 from models.recipes import RECIPES
 from models.shapes import SYMBOLS
 from models.trace import Step
-from models.twin import FUNCTION, MODULE, Agreement, as_torch, compare
+from models.twin import FUNCTION, MODULE, Agreement, Twin, as_torch
 from sections import lab, story
 from sections.scene import Attention, Computation, Mask, Scale, Scene, compute
 from tests.sections.pages import fresh, html, scene_of, state, tables, text_of
@@ -212,7 +212,7 @@ def tells_of_torch(page: AppTest) -> None:
     """The constructor that is shown builds the very layer; where there is none, one reason for each obstacle."""
     made = compute(scene_of(page))
     code = [block.value for block in page.code]
-    expressible = compare(made.layer, *three_inputs(made), visible=made.visible).function == MODULE
+    expressible = Twin(made.layer).compare(*three_inputs(made), visible=made.visible).function == MODULE
     assert len(code) == expressible
     if not expressible:
         (said,) = [text.value for text in page.markdown if text.value.startswith(story.HINTS["torch cannot"])]
@@ -279,7 +279,7 @@ def test_one_head_shares_nothing():
 
 def has_a_green_badge(page: AppTest) -> None:
     made = compute(scene_of(page))
-    agreement = compare(made.layer, *three_inputs(made), visible=made.visible)
+    agreement = Twin(made.layer).compare(*three_inputs(made), visible=made.visible)
     (badge,) = re.findall(r'<span class="badge ?(.*?)"(?: title="(.*?)")?>(.*?)</span>', "".join(html(page)))
     kind, title, text = badge
     assert (kind, text) == ("good", f"{story.EQUALS} {agreement.function}")

@@ -5,7 +5,7 @@ import re
 from html import escape
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from models.trace import Step
@@ -20,27 +20,30 @@ SHARE = re.compile(r"(?:^|, | and | takes )([<>]?\d+ %) from (.*?)(?=, [<>\d]| a
 
 
 @settings(max_examples=40)
+@example(text="w0 w1", mask=Mask.NONE, seed=316, place=0)  # 99.96 % and 0.04 %
+@example(text="w0 w0 w1", mask=Mask.NONE, seed=316, place=0)
 @given(
-    st.lists(st.integers(0, 9).map("w{}".format), min_size=1, max_size=9).map(" ".join),
-    st.sampled_from([Mask.NONE, Mask.CAUSAL, Mask.WINDOW]),
-    st.integers(0, 1000),
-    st.data(),
+    text=st.lists(st.integers(0, 9).map("w{}".format), min_size=1, max_size=9).map(" ".join),
+    mask=st.sampled_from([Mask.NONE, Mask.CAUSAL, Mask.WINDOW]),
+    seed=st.integers(0, 1000),
+    place=st.integers(0, 8),
 )
-def test_the_sentence_names_the_largest_shares(text, mask, seed, data):
+def test_the_sentence_names_the_largest_shares(text, mask, seed, place):
     made = compute.__wrapped__(Scene(text=text, mask=mask, seed=seed, source=Source.RANDOM))
-    query = data.draw(st.integers(0, len(made.queries) - 1))
+    query = place % len(made.queries)
     weights = work_out(made, 0, query)["weights"]
     said = text_of(walk_through.sentence(made, 0, query))
     assert said.startswith(f"{made.queries[query]} takes ") and said.endswith(".")
     parts = SHARE.findall(said)
     largest = sorted(weights[weights > 0], reverse=True)
-    assert len(parts) == min(len(largest), 4)
-    for (share, key), weight in zip(parts[:3], largest, strict=False):
+    named = 1 + sum(weight > 0.005 for weight in largest[1:3])  # what would be said to be 0 % is among the rest
+    assert len(parts) == named + (len(largest) > named)
+    for (share, key), weight in zip(parts[:named], largest, strict=False):
         assert fits(share, weight, percent)
         assert any(made.keys[i] == key and abs(weights[i] - weight) < 1e-5 for i in range(len(weights)))
-    if len(largest) > 3:
-        assert parts[3][1] == "the rest"
-        assert fits(parts[3][0], sum(largest[3:]), percent)
+    if len(largest) > named:
+        assert parts[named][1] == "the rest"
+        assert fits(parts[named][0], sum(largest[named:]), percent)
 
 
 def test_a_query_that_sees_nothing_is_told_so():
