@@ -82,7 +82,7 @@ def write(chosen: Chosen) -> tuple[Scene, Places]:
     remarks = chosen.remarks.container(gap="xsmall")  # a fragment may only write where it did when all ran
     texts, places = {}, dict.fromkeys(("source", "heads", "mask"), remarks)
     with chosen.texts:
-        for name, column in zip(names, st.columns(len(names)), strict=True):
+        for name, column in zip(names, st.columns(2) if cross else [chosen.texts], strict=True):
             with column:
                 texts[name] = line(name, "text of queries" if cross and name == "text" else name)
                 places[name] = st.container()

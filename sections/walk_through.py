@@ -55,10 +55,8 @@ def frame(made: Attended, look: Look, head: int, narrow: DeltaGenerator) -> Fram
     """
     theme = st.context.theme.type or "light"
     words = [told(made, steps, theme) for steps in arithmetic.STEPS]
-    with narrow:
-        with room("said", 28):
-            pieces.place("said")
-        pieces.place("steps", words[:-WIDE])
+    with narrow, room("said", 28):
+        pieces.place("steps", ["", *words[:-WIDE]])
     pieces.place("wide", words[-WIDE:])
     walk = Frame(made, look, head, ahead=_amount(made, look) <= MAX_NUMBERS)
     if walk.ahead:
@@ -79,7 +77,7 @@ def _send(walk: Frame, queries: slice) -> None:
     made, look = walk.made, walk.look
     form = arithmetic.form(made, walk.head, queries, products=look.products, every_key=look.every_key)
     pieces.send(
-        {"said": [SAID], "steps": form.pieces[:-WIDE], "wide": form.pieces[-WIDE:]},
+        {"steps": [SAID, *form.pieces[:-WIDE]], "wide": form.pieces[-WIDE:]},
         form.numbers,
         sentences(made, walk.head, queries),
         {"query": list(made.queries), "key": list(made.keys)},

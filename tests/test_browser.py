@@ -270,11 +270,11 @@ def test_of_a_long_text_the_server_has_the_numbers(visit):
 def test_a_piece_brings_nothing_but_words_and_tables(visit):
     page = visit(WORKED)
     page.evaluate(
-        """attentionLab.pieces = {of: () => ({said: "", numbers: [], names: {}}), html: {said: [`<p onclick="wrong()" id="x">a<img src="x" onerror="wrong()"><script>wrong()</script>
+        """attentionLab.pieces = {of: () => ({said: "", numbers: [], names: {}}), html: {steps: [`<p onclick="wrong()" id="x">a<img src="x" onerror="wrong()"><script>wrong()</script>
           <a href="javascript:wrong()">b</a><strong style="color: red">c</strong><svg onload="wrong()"></svg></p>`]}};
         attentionLab.dispatchEvent(new Event("pieces"))"""
     )
-    place = page.locator(".st-key-place-said .place > section > :last-child")
+    place = page.locator(".st-key-place-steps .place > section:first-child > :last-child")
     assert re.sub(r"\s", "", place.inner_html()) == '<p>a<strongstyle="color:red">c</strong></p>'
 
 

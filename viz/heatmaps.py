@@ -7,11 +7,14 @@ paper are the two colours Streamlit's theme replaces in the browser, so light an
 import json
 import math
 import unicodedata
+from base64 import b64encode
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 import plotly.graph_objects as go
+import plotly.io
 
 from models.trace import Step
 from viz import numbers
@@ -465,8 +468,44 @@ def _markers(values: np.ndarray, sheet: _Sheet) -> list[dict]:
 
 # ---- the figure ----
 
-CHECKED = False
-"""Whether plotly checks every property, which takes longer than all else; the tests have it checked. The option is private."""
+class Figure(go.Figure):
+    """A figure that plotly copies and checks only once somebody does more with it than draw it.
+
+    That takes longer than all else, and who draws it needs no more than `to_dict`.
+    """
+
+    def __init__(self, drawn: dict) -> None:
+        self.__dict__["_drawn"] = drawn
+
+    def __getattr__(self, name: str):
+        """What is not there before the figure is made."""
+        if (drawn := self.__dict__.pop("_drawn", None)) is None:
+            raise AttributeError(f"a figure has no {name!r}")
+        super().__init__(drawn)
+        return getattr(self, name)
+
+    def to_dict(self) -> dict:
+        """As of every figure of plotly."""
+        if (drawn := self.__dict__.get("_drawn")) is None:
+            return super().to_dict()
+        template = {"template": _template(plotly.io.templates.default)}
+        return {"data": [_packed(trace) for trace in drawn["data"]], "layout": template | drawn["layout"]}
+
+
+@cache
+def _template(name: str) -> dict:
+    """The look that figures have without one of their own."""
+    return plotly.io.templates[name].to_plotly_json()
+
+
+def _packed(trace: dict) -> dict:
+    """With arrays as plotly sends them: their bytes in base64."""
+    return {name: _typed(value) if isinstance(value, np.ndarray) else value for name, value in trace.items()}
+
+
+def _typed(array: np.ndarray) -> dict:
+    data = b64encode(np.ascontiguousarray(array)).decode()
+    return {"dtype": array.dtype.str[1:], "bdata": data, "shape": ", ".join(map(str, array.shape))}
 
 
 def _coloraxis(
@@ -509,4 +548,4 @@ def _figure(traces: list[dict], sheet: _Sheet, **layout) -> go.Figure:
         "font": {"size": 15},  # what is not given a size below: the numbers in the cells, at most
         "legend": legend | still,
     }
-    return go.Figure({"data": traces, "layout": shared | layout}, _validate=CHECKED)
+    return Figure({"data": traces, "layout": shared | layout})

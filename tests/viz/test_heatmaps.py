@@ -116,17 +116,28 @@ def test_eight_heads_of_sixteen_tokens_fit_the_panel() -> None:
     assert figure.layout.height <= 480
 
 
-def test_a_figure_that_plotly_does_not_check_is_the_same(monkeypatch) -> None:
-    values, tokens = shares(3, 5, 5), names("t", 5)
+def test_a_figure_is_drawn_as_plotly_makes_it() -> None:
+    values, tokens = shares(3, 5, 7), (names("q", 5), names("k", 7))
+    for draw in (
+        lambda: head_grid(values, *tokens, signed=False),
+        lambda: head_grid(values.astype(np.float64), *tokens, signed=True, hidden=after(5, 7)),
+        lambda: focus(values[0], *tokens, signed=False, hidden=after(5, 7)),
+        lambda: focus(values[0, ::2], tokens[0][::2], tokens[1], signed=True),
+        lambda: chain(dict.fromkeys(QUERY_BY_KEY, values[0]), *tokens),
+    ):
+        drawn, made = draw(), draw()
+        assert len(made.data) and "_drawn" not in vars(made)
+        assert drawn.to_dict() == made.to_dict()
+        assert json.loads(drawn.to_json()) == json.loads(made.to_json())
+        assert drawn == made and drawn.data == made.data
 
-    def drawn() -> list[dict]:
-        grid, one = head_grid(values, tokens, tokens, signed=False), focus(values[0], tokens, tokens, signed=False, hidden=after(5, 5))
-        every = grid, one, chain(dict.fromkeys(QUERY_BY_KEY, values[0]), tokens, tokens), standalone(one, dark=True)
-        return [json.loads(figure.to_json()) for figure in every]
 
-    checked = drawn()
-    monkeypatch.setattr(heatmaps, "CHECKED", False)
-    assert drawn() == checked
+def test_a_figure_not_yet_made_is_checked_when_it_is() -> None:
+    with pytest.raises(ValueError, match="nonsense"):
+        heatmaps.Figure({"data": [{"type": "heatmap", "nonsense": 1}], "layout": {}}).data  # noqa: B018 — asks for it
+    figure = focus(noise(3, 3), [*"abc"], [*"abc"], signed=True)
+    with pytest.raises(AttributeError, match="nonsense"):
+        figure.nonsense  # noqa: B018 — asks for it
 
 
 def test_figures_stay_still() -> None:
