@@ -79,13 +79,11 @@ def write(chosen: Chosen) -> tuple[Scene, Places]:
     """The texts, the scene they make of what is chosen, and where to put what must be said of a choice."""
     cross = chosen.scene.attention is Attention.CROSS
     names = ("text", "context") if cross else ("text",)
-    remarks = chosen.remarks.container(gap="xsmall")  # a fragment may only write where it did when all ran
-    texts, places = {}, dict.fromkeys(("source", "heads", "mask"), remarks)
-    with chosen.texts:
-        for name, column in zip(names, st.columns(2) if cross else [chosen.texts], strict=True):
-            with column:
-                texts[name] = line(name, "text of queries" if cross and name == "text" else name)
-                places[name] = st.container()
+    texts, places = {}, dict.fromkeys(("source", "heads", "mask"), chosen.remarks)
+    for name, column in zip(names, chosen.texts.columns(2) if cross else [chosen.texts], strict=True):
+        with column:
+            texts[name] = line(name, "text of queries" if cross and name == "text" else name)
+        places[name] = column
     scene = replace(chosen.scene, **texts)
     if not scene.fits(scene.source):  # another text than the worked example's: choose again
         st.rerun()

@@ -12,7 +12,7 @@ from sections.choices import Chosen, Look, Places, choose, write
 from sections.limits import MAX_TOKENS
 from sections.pretrained import page as pretrained
 from sections.scene import Computation, Refused, Scene, Source, agree, compute
-from sections.server import TURNS
+from sections.server import TURN
 from viz.cells import STYLE
 
 EQUAL = 1e-12
@@ -58,19 +58,20 @@ def draw(render: Page) -> None:
 def _choices() -> Chosen:
     """Title and choices."""
     st.html(f'{STYLE}<div class="title"><h1>{story.TITLE}</h1><p>{story.TAGLINE}</p></div>')
-    with TURNS:
+    with TURN:
         return choose()
 
 
 @st.fragment
 def _made(render: Page, chosen: Chosen) -> None:
     """The texts, and a page of what they make, or the reason why there is none. Typing runs this, and not the choices."""
-    with TURNS:
+    with TURN:
         scene, places = write(chosen)
         try:
             made = compute(scene)
         except Refused as refusal:
             places[refusal.choice].error(refusal.reason)
+            places["source"].empty()  # a fragment may only write where it did when all ran
             return
         _remark(made, places)
         render(made, chosen.look)

@@ -39,9 +39,6 @@ MAX_LAYERS = MOST_BLOCKS
 
 MAX_SEED = 10**6
 
-MAX_AT_ONCE = 2
-"""Whole pages made at one time, of all visitors; more would only hinder each other (sections/server.py)."""
-
 MAX_TRAININGS = 2
 """Trainings in the page at one time, of all visitors: each takes a core."""
 

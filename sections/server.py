@@ -1,9 +1,7 @@
 """The server under the pages."""
 
-from threading import BoundedSemaphore
+from threading import Lock
 
-from sections.limits import MAX_AT_ONCE
-
-TURNS = BoundedSemaphore(MAX_AT_ONCE)
-"""Held while a whole page is made. Others wait, and are done sooner for it: Python runs one thread at a time, and a hundred
-that take turns every 5 ms leave none to send what is ready."""
+TURN = Lock()
+"""Held while a page is made. Others wait, and are done sooner for it: Python runs one thread at a time, and a hundred that
+change places every 5 ms hinder each other and leave none to send what is ready."""
