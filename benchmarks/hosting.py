@@ -3,11 +3,11 @@
     python -m benchmarks.hosting
 
 Each visitor has a tab open on the main page, with a text nobody else has, and every `PAUSE` seconds changes what its habit
-says: another token, which runs little again; another head, which runs the whole page; another number of heads or another
-text, which compute a new scene too. A time is from there to the last message of the run. Visitors are no browsers
-(visitors.py): nothing is drawn, and they share the machine with the server. Behind the proxy they pick, and every third time
-download, which must give a whole archive; a visitor whose replica dies opens the same address again, as a browser does, and
-must find the same text there.
+says: another token, which runs little again; another head or another text, which make all views anew; another number of
+heads, which runs the choices too. A time is from there to the last message of the run. Visitors are no browsers (visitors.py):
+nothing is drawn, and they share the machine with the server. Behind the proxy they pick, and every third time download, which
+must give a whole archive; a visitor whose replica dies opens the same address again, as a browser does, and must find the same
+text there.
 Loopback only. Exits with 1 if a bound is missed.
 """
 
@@ -42,7 +42,7 @@ HABITS = {
     "tokens, heads, texts": ["query", "query", "head", "query", "query", "heads", "query", "query", "query", "text"],
     "texts typed": ["text"],
 }
-"""What visitors change, one thing after the other. In the last nobody looks at what was typed: every change makes a whole page."""
+"""What visitors change, one thing after the other. In the last nobody looks at what was typed: every change makes all views anew."""
 WORDS = ["attention", "lets", "every", "token", "take", "a", "share", "of", "any", "other", "and", "nobody", "waits"]
 
 

@@ -19,7 +19,8 @@ KEPT_SCENES, KEPT_STACKS = 4, 1
 """Results kept for all visitors together; the largest scene is 43 MB, a stack about as much for each layer."""
 
 KEPT_LAYERS = 2
-"""Drawn layers kept for all visitors together, and torch's twins of layers; the largest layer is 8 MB, its twin 34."""
+"""Random layers kept for all visitors together, and torch's twins of layers, each as many: another text asks the same one. The
+largest layer is 8 MB, its twin 34."""
 
 MAX_TERMS = 2**12
 """Products of q·k written out at once, keys × head_dim; of more keys the heaviest are."""
