@@ -205,6 +205,7 @@ def test_the_payloads_are_no_toys(browser):
 
 # ---- what the tests do ----
 
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 INSIDE = {
     "chain": ".st-key-matrices .hm image",
     "grid": ".st-key-head-grid .hm image",
@@ -244,6 +245,7 @@ def type_in(page: Page, name: str, text: str) -> None:
 
 def open_all(page: Page, *names: str) -> None:
     for name in names:  # one after the other, as a person does: Streamlit may lose a click while it answers another wish
+        page.wait_for_selector(IDLE)
         settle(page)
         page.locator(f".st-key-{name} summary").click()
         expect(page.locator(INSIDE[name]).last).to_be_attached()
@@ -429,7 +431,7 @@ def names_of_files(page: Page, first: int) -> None:
 def turn_to(page: Page, name: str) -> None:
     page.get_by_role("link", name=story.PAGES[name], exact=True).click()
     page.wait_for_function("name => location.pathname.endsWith(name)", arg=f"/{name}")
-    page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+    page.wait_for_selector(IDLE)
     settle(page)
 
 
