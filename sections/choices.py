@@ -14,7 +14,7 @@ from sections import story, widgets
 from sections.examples import EXAMPLES, WORKED
 from sections.limits import MAX_HEADS, MAX_SEED, MAX_TOKENS, MAX_WIDTH
 from sections.scene import Attention, Mask, Scale, Scene, Source
-from sections.widgets import DEFAULTS, line, one_of, room, select, switch, typed, whole_number
+from sections.widgets import DEFAULTS, line, one_of, room, select, switch, whole_number
 
 
 class Look(NamedTuple):
@@ -45,7 +45,6 @@ class Chosen(NamedTuple):
 def choose() -> Chosen:
     """Every choice but texts, head and query."""
     _complete_link()
-    text = {"text": typed("text")}
     governed = _governed(_asked("recipe", list(RECIPES), DEFAULTS.recipe))
     texts = room("texts", 68)
     with room("examples", 32):
@@ -59,7 +58,8 @@ def choose() -> Chosen:
         if mask is Mask.PREFIX:
             chosen["length"] = whole_number("length", 0, MAX_TOKENS, width=150)
         recipe = _asked("recipe", list(RECIPES), DEFAULTS.recipe)
-        chosen["source"] = _source(Scene(**chosen, **text, recipe=recipe, tokens=_asked("tokens", list(SPLITTERS), DEFAULTS.tokens)))
+        tokens = _asked("tokens", list(SPLITTERS), DEFAULTS.tokens)
+        chosen["source"] = _source(Scene(**chosen, text=_before("text", DEFAULTS.text) or "", recipe=recipe, tokens=tokens))
         if attention is not Attention.SINGLE_HEAD and chosen["source"] is Source.RANDOM:
             chosen["heads"] = whole_number("heads", 1, MAX_HEADS, width=130)
         more = st.popover(story.LABELS["more"], icon=":material/tune:")
@@ -168,9 +168,14 @@ def _recipe(scene: Scene) -> str:
     return chosen
 
 
+def _before(name: str, default: str | None = None) -> Any:
+    """What a choice says before its widget is drawn, for what depends on it and stands further up the page."""
+    return st.session_state.get(name, st.query_params.get(name, default))
+
+
 def _asked(name: str, options: list[str], default: str) -> str:
-    """A choice before its widget is drawn, for what depends on it and stands further up the page."""
-    asked = st.session_state.get(name, st.query_params.get(name))
+    """The same of a choice among options, or the default where it says none of them."""
+    asked = _before(name)
     return asked if asked in options else default
 
 

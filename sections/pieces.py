@@ -22,7 +22,7 @@ _place = st.components.v2.component(
 _pieces = st.components.v2.component("pieces", js=canvas.script("channel.js", "pieces/pieces.js"))
 
 
-def place(name: str, words: Sequence[str] = ("",)) -> None:
+def place(name: str, words: Sequence[str]) -> None:
     """Where the pieces of that name will stand, each below or beside its words, which are HTML and stay."""
     _place(key=f"place-{name}", data={"name": name, "words": tuple(words)})
 

@@ -122,11 +122,6 @@ def line(name: str, label: str = "", default: str | None = None) -> str:
     )
 
 
-def typed(name: str) -> str:
-    """What a line of text says, before it is drawn."""
-    return st.session_state.get(name, st.query_params.get(name, getattr(DEFAULTS, name))) or ""
-
-
 def ranked(name: str, options: Sequence[str]) -> int:
     """A bound choice among ranked options: the place of the chosen one, or of the first while it says `most`."""
     every = ["most", *options]

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import urlencode, urlsplit
 
+import plotly.graph_objects as go
 import pytest
 import torch
 from hypothesis import settings
@@ -22,11 +23,23 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from models.pretrained.files import PACKAGE, find  # noqa: E402
 from models.pretrained.model import Pretrained, load  # noqa: E402
 from tests.browser import CHROMIUM, DESK, READY, launch, serve  # noqa: E402 — the line above finds it
+from viz.heatmaps import Figure  # noqa: E402
 
 torch.set_num_threads(1)  # as the app does: another number of threads may round a last digit differently
 
 # AppTest looks through every installed package for components at each first run, which takes longer than the page.
 manifest_scanner.scan_component_manifests = cache(manifest_scanner.scan_component_manifests)
+
+_to_dict = Figure.to_dict
+
+
+def _looked_at(figure: Figure) -> dict:
+    """What pages only draw is looked at property by property here."""
+    go.Figure(_to_dict(figure))
+    return _to_dict(figure)
+
+
+Figure.to_dict = _looked_at
 
 settings.register_profile("lab", deadline=None, max_examples=200)
 settings.load_profile("lab")

@@ -128,21 +128,23 @@ def chain(
         ]
         length = len(columns) / sheet.width
         across = {"anchor": f"y{n}", "domain": [start, start + length], "constraintoward": "center"}
-        down = {"anchor": f"x{n}", "scaleanchor": f"x{n}"}
-        if index:
-            down |= {"showticklabels": False, "title": None}
+        down = _down(rows, sheet, {0}) | {"anchor": f"x{n}", "scaleanchor": f"x{n}"}
+        if index:  # queries are written beside the first alone
+            down["showticklabels"] = False
+            del down["title"]
         layout |= {
             f"xaxis{n}": _across(columns, sheet, {0}, {0}) | across | {"range": [-0.5, len(columns) - 0.5]},
-            f"yaxis{n}": _down(rows, sheet, {0}) | down,
+            f"yaxis{n}": down,
             f"coloraxis{n}": _coloraxis(
                 limits, name=str(step), x=start + length / 2, anchor="center", length=0.75 * length
             ),
         }
-    return _figure(traces, sheet, **layout).update_layout(
-        height=sheet.height + _NAME,
-        margin_t=_SCALE + _NAME,
-        legend={"x": 1, "xanchor": "right", "y": 0, "yanchor": "bottom", "yref": "container"},
-    )
+    layout |= {
+        "height": sheet.height + _NAME,
+        "margin": sheet.margin | {"t": _SCALE + _NAME},
+        "legend": _LEGEND | {"x": 1, "xanchor": "right", "y": 0, "yanchor": "bottom", "yref": "container"},
+    }
+    return _figure(traces, sheet, **layout)
 
 
 def config(image_format: str, name: str) -> dict:
@@ -468,6 +470,18 @@ def _markers(values: np.ndarray, sheet: _Sheet) -> list[dict]:
 
 # ---- the figure ----
 
+_LEGEND = {
+    "orientation": "h",
+    "x": 0.38,
+    "xanchor": "left",
+    "y": 1,
+    "yanchor": "bottom",
+    "itemclick": False,
+    "itemdoubleclick": False,
+    "font": {"size": 12, "color": _INK},
+}
+
+
 class Figure(go.Figure):
     """A figure that plotly copies and checks only once somebody does more with it than draw it.
 
@@ -538,14 +552,12 @@ def _coloraxis(
 
 
 def _figure(traces: list[dict], sheet: _Sheet, **layout) -> go.Figure:
-    legend = {"orientation": "h", "x": 0.38, "xanchor": "left", "y": 1, "yanchor": "bottom"}
-    still = {"itemclick": False, "itemdoubleclick": False, "font": {"size": 12, "color": _INK}}
     shared = {
         "height": sheet.height,
         "margin": sheet.margin,
         "dragmode": False,
         "hovermode": "closest",
         "font": {"size": 15},  # what is not given a size below: the numbers in the cells, at most
-        "legend": legend | still,
+        "legend": _LEGEND,
     }
     return Figure({"data": traces, "layout": shared | layout})
