@@ -429,6 +429,20 @@ def test_both_themes_at_desk_and_phone_width(visit, scheme, size):
     assert not unreadable
 
 
+@pytest.mark.parametrize("shown", [{}, {"every_key": "true"}, {"products": "true"}], ids=["few-keys", "every-key", "products"])
+@pytest.mark.parametrize("size", [DESK, PHONE], ids=["desk", "phone"])
+def test_a_section_one_goes_to_stays_where_it_is(visit, size, shown):
+    """Nothing that is drawn late, when it comes near the screen, pushes it away."""
+    page = visit({"text": " ".join("abcdefgh" * 6), "attention": "multi-head", "heads": 2} | RANDOM | shown, viewport=size)
+    settle(page)
+    section = page.locator(".st-key-chain summary")
+    before = section.evaluate("section => { section.focus(); return section.getBoundingClientRect().top }")
+    settle(page)
+    assert abs(section.bounding_box()["y"] - before) < 60
+    page.keyboard.press("Enter")
+    expect(page.locator(".st-key-matrices .hm image").last).to_be_attached()
+
+
 CONTROLS = """() => [...document.querySelectorAll(
     "[data-testid=stTextInput], [data-testid=stButtonGroup], [data-testid=stNumberInput], [data-testid=stSelectbox], "
     + "[data-testid=stCheckbox], [data-testid=stPopover], [data-testid=stSlider], [data-testid=stDownloadButton], "
