@@ -9,6 +9,7 @@ from uuid import uuid4
 
 from streamlit.proto.Alert_pb2 import Alert
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Block_pb2 import Block
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.util import calc_hash
@@ -80,7 +81,10 @@ class Visitor:
         return await self.fetch(await self.make(number))
 
     async def make(self, number: int) -> str:
-        """Where one of the files offered is, once it is made."""
+        """Where one of the files offered is, once it is made. They are offered in a section, which is opened for them."""
+        if not self.files:
+            name, fragment = self.widgets["files"]
+            await self._run({"widgets": [{"id": name, "bool_value": True}]}, fragment)
         request = {"request_id": str(uuid4()), "session_id": self.session}
         message = BackMsg(backend_operation_request=request | {"deferred_file": {"file_id": list(self.files.values())[number]}})
         await self.socket.send(message.SerializeToString())
@@ -125,13 +129,15 @@ class Visitor:
                 self._page = message.new_session.page_script_hash
             case "delta" if message.delta.WhichOneof("type") == "new_element":
                 self._draw(message.delta.new_element, message.delta.fragment_id)
+            case "delta" if message.delta.add_block.WhichOneof("type") == "expandable":
+                self._draw(message.delta.add_block, message.delta.fragment_id)
             case "script_finished":
                 if message.script_finished == ForwardMsg.FINISHED_WITH_COMPILE_ERROR:
                     raise Failed("the script does not compile")
                 return message.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN
         return False
 
-    def _draw(self, element: Element, fragment: str) -> None:
+    def _draw(self, element: Element | Block, fragment: str) -> None:
         kind = element.WhichOneof("type")
         drawn = getattr(element, kind)
         if kind == "exception":

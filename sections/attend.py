@@ -41,7 +41,7 @@ def render(
     with room("heads", overview.height(made)):
         overview.render(made, look, look.step, layers or [made.trace], layer)
     left, right = st.columns([5, 7], gap="large")
-    with left, st.container(key="maps"):
+    with left:
         head = whole_number("head", 1, made.num_heads, width=130, default=first.head) - 1 if made.num_heads > 1 else 0
         if made.says:
             st.caption(made.says[head])

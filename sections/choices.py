@@ -34,12 +34,11 @@ Places = dict[str, DeltaGenerator]
 
 
 class Chosen(NamedTuple):
-    """What is chosen, and the rooms above and below it: for the texts, and for what must be said of a choice."""
+    """What is chosen, and the room above it for the texts."""
 
     scene: Scene
     look: Look
     texts: DeltaGenerator
-    remarks: DeltaGenerator
 
 
 def choose() -> Chosen:
@@ -63,7 +62,6 @@ def choose() -> Chosen:
         if attention is not Attention.SINGLE_HEAD and chosen["source"] is Source.RANDOM:
             chosen["heads"] = whole_number("heads", 1, MAX_HEADS, width=130)
         more = st.popover(story.LABELS["more"], icon=":material/tune:")
-    remarks = room("remarks", 24, gap="xsmall")
     with more:
         computed, shown = st.columns(2, gap="medium")
         with computed:
@@ -72,14 +70,14 @@ def choose() -> Chosen:
         with shown:
             st.markdown(story.LABELS["to show"])
             look = choose_look()
-    return Chosen(Scene(**chosen), look, texts, remarks)
+    return Chosen(Scene(**chosen), look, texts)
 
 
 def write(chosen: Chosen) -> tuple[Scene, Places]:
     """The texts, the scene they make of what is chosen, and where to put what must be said of a choice."""
     cross = chosen.scene.attention is Attention.CROSS
     names = ("text", "context") if cross else ("text",)
-    texts, places = {}, dict.fromkeys(("source", "heads", "mask"), chosen.remarks)
+    texts, places = {}, dict.fromkeys(("source", "heads", "mask"), room("remarks", 24, gap="xsmall"))
     for name, column in zip(names, chosen.texts.columns(2) if cross else [chosen.texts], strict=True):
         with column:
             texts[name] = line(name, "text of queries" if cross and name == "text" else name)

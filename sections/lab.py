@@ -71,7 +71,6 @@ def _made(render: Page, chosen: Chosen) -> None:
             made = compute(scene)
         except Refused as refusal:
             places[refusal.choice].error(refusal.reason)
-            places["source"].empty()  # a fragment may only write where it did when all ran
             return
         _remark(made, places)
         render(made, chosen.look)

@@ -633,7 +633,7 @@ HEADINGS = {
     "film": "A film of learning",
     "chain": "The same for every query at once",
     "vectors": "The input vectors and the matrices",
-    "take_away": "Take it with you",
+    "take_away": "Take it with you: every number, or this view as one page",
 }
 
 HINTS = {

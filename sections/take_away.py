@@ -14,20 +14,23 @@ from viz.page import page
 
 
 def render(made: Attended, step: Step, head: int, walk: Frame) -> None:
-    """The downloads, each made when it is asked for. Head is counted from 0."""
-    st.markdown(f"##### {story.HEADINGS['take_away']}")
+    """The downloads, offered while this is open, and each made when it is asked for. Head is counted from 0."""
+    section = st.expander(story.HEADINGS["take_away"], key="files", on_change="rerun")
+    if not section.open:
+        return
     theme = st.context.theme.type or "light"
     files = {
         "attention.npz": lambda: to_npz(_arrays(made), _about(made)),
         "attention.json": lambda: to_json(_arrays(made), _about(made)),
         "attention.html": lambda: _page(made, step, head, walk.query, theme),
     }
-    with st.container(horizontal=True):
-        for name, make in files.items():
-            st.download_button(
-                story.DOWNLOADS[name], make, name, on_click="ignore", icon=":material/download:", help=story.HELP[name]
-            )
-    st.caption(story.HINTS["address"])
+    with section:
+        with st.container(horizontal=True):
+            for name, make in files.items():
+                st.download_button(
+                    story.DOWNLOADS[name], make, name, on_click="ignore", icon=":material/download:", help=story.HELP[name]
+                )
+        st.caption(story.HINTS["address"])
 
 
 def _arrays(made: Attended) -> dict:

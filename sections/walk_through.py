@@ -15,7 +15,6 @@ from sections import arithmetic, pieces, story
 from sections.attended import Attended
 from sections.choices import Look
 from sections.limits import MAX_NUMBERS
-from sections.widgets import room
 from viz import cells
 from viz.blanks import SAID
 from viz.numbers import percent
@@ -55,7 +54,7 @@ def frame(made: Attended, look: Look, head: int, narrow: DeltaGenerator) -> Fram
     """
     theme = st.context.theme.type or "light"
     words = [told(made, steps, theme) for steps in arithmetic.STEPS]
-    with narrow, room("said", 28):
+    with narrow:
         pieces.place("steps", ["", *words[:-WIDE]])
     pieces.place("wide", words[-WIDE:])
     walk = Frame(made, look, head, ahead=_amount(made, look) <= MAX_NUMBERS)

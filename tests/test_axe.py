@@ -40,5 +40,7 @@ def test_no_page_shuts_anyone_out(visit, name, scheme):
 def test_what_the_first_visit_does_not_show(visit, address):
     page = visit(address, wait=READY, viewport=PHONE)
     page.locator(".st-key-overview summary").click()
+    page.locator(".st-key-files summary").click()
+    page.wait_for_selector("[data-testid=stDownloadButton]")
     found = violations(page)
     assert not found, "\n".join(map(str, found))

@@ -308,6 +308,9 @@ def test_a_copied_link_restores_the_view(visit):
 
 def download(page: Page, name: str, folder: Path) -> Path:
     button = page.get_by_role("button", name=story.DOWNLOADS[name])
+    if not button.is_visible():
+        settle(page)
+        page.locator(".st-key-files summary").click()
     with page.expect_download() as coming:
         button.click()
     assert coming.value.suggested_filename == name
@@ -389,7 +392,7 @@ def test_hostile_text_is_only_text(visit):
     for selector in ("table.walk bdi", ".say bdi"):
         assert set(page.locator(selector).all_text_contents()) <= set(tokens)
     dangerous = "img[src=x], b:not(.js-plotly-plot b), a[href^=javascript], [onerror], [onload], [onmouseover]"
-    for root in (".st-key-maps", "table.walk", ".say", ".st-key-chain", ".st-key-vectors"):
+    for root in (".stColumn", "table.walk", ".say", ".st-key-chain", ".st-key-vectors"):
         assert page.locator(root).first.locator(dangerous).count() == 0
     assert "__fired" not in page.evaluate("[...document.scripts].map(s => s.textContent).join()")
 

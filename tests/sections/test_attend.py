@@ -183,7 +183,7 @@ def test_nothing_but_padding():
 @pytest.mark.parametrize("attention", Attention)
 def test_hostile_tokens_stay_text(attention, step):
     page = fresh(text=HOSTILE, context=HOSTILE, attention=attention, source="random", step=step, products="true", every_key="true")
-    for name in ("chain", "vectors", "grid"):
+    for name in ("chain", "vectors", "grid", "files"):
         page.session_state[name] = True
     page.run()
     assert not page.exception and not page.error
@@ -228,8 +228,9 @@ def test_the_maps_are_those_of_the_trace(mask, step):
         np.testing.assert_allclose(small, blank(head, step), rtol=0, atol=0.500001 * 10.0 ** -overview(page)["decimals"])
 
 
-def test_what_is_large_is_drawn_only_while_it_is_open():
+def test_what_is_large_or_many_is_drawn_only_while_it_is_open():
     assert [one.key for one in opened().get("plotly_chart")] == ["focus"]
+    assert not opened().get("download_button")
     for name, of_trace in (
         ("chain", lambda trace: [trace[step][0, 0] for step in QUERY_BY_KEY]),
         ("grid", lambda trace: list(trace.weights[0])),

@@ -82,7 +82,7 @@ NONSENSE = ["", "nope", "-5", "1e400", "-inf", "nan", "9" * 40, "None", "<b>x</b
 EVERYTHING = {"attention": "cross", "source": "random", "text": "some words to look at"}
 """A scene in which nearly every widget is there, to be fed nonsense."""
 NAMES = [one.name for one in fields(Scene) if one.name not in ("text", "context")]
-NAMES += ["step", "query", "head", "products", "every_key", "picture", "chain", "vectors", "example", "focus", "sentence"]
+NAMES += ["step", "query", "head", "products", "every_key", "picture", "chain", "vectors", "files", "example", "focus", "sentence"]
 
 
 @pytest.mark.parametrize("nonsense", NONSENSE, ids=str)

@@ -33,7 +33,9 @@ def downloads(monkeypatch):
         monkeypatch.setattr(
             "streamlit.download_button", lambda label, data, file_name, **settings: makers.update({file_name: data})
         )
-        page = fresh(**address).run()
+        page = fresh(**address)
+        page.session_state["files"] = True
+        page.run()
         assert not page.exception
         return compute(scene_of(page)), {name: make() for name, make in makers.items()}
 
