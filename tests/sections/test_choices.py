@@ -10,9 +10,9 @@ from hypothesis import given, settings, strategies as st
 from models.recipes import RECIPES
 from models.tokens import SPLITTERS
 from models.trace import QUERY_BY_KEY
-from sections.widgets import DEFAULTS
 from sections.limits import MAX_HEADS, MAX_TOKENS, MAX_WIDTH
 from sections.scene import Attention, Mask, Scale, Scene, Source
+from sections.widgets import DEFAULTS
 from tests.sections.pages import opened, said, scene_of, set_by_hand, state, tables
 
 TEXTS = ["one [PAD] two three [PAD]", "ün 注意 🙂 a<b", "a rose is a rose, $x$"]

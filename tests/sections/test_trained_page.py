@@ -7,7 +7,6 @@ from html import unescape
 import numpy as np
 import pyarrow
 import pytest
-import torch
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
