@@ -25,7 +25,7 @@ from streamlit.proto.BidiComponent_pb2 import BidiComponent
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from sections.scene import Attention, Scene, Source, compute
-from tests.browser import DESK, READY, launch, serve
+from tests.browser import DESK, IDLE, READY, launch, serve
 
 ROUNDS, ROUNDS_OF_PAGES = 15, 7
 SIZES = {  # heads, tokens: bounds against the floor on the repainted component, and on the walk-through
@@ -42,7 +42,6 @@ LIBRARIES = {  # what bertviz's page asks for, and the package that has it
     "jquery.min.js": ("jquery@2.1.0", "dist/jquery.min.js"),  # 2.0.0 was never published there
 }
 
-STILL = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 # `inside` finds an element of a component; `painted` resolves when the frame is on the screen that a test holds in.
 TOOLS = """
@@ -156,7 +155,7 @@ def _pins(table: Table, browser: Browser, address: str, heads: int, tokens: int,
 def _still(app: Page, query: int) -> None:
     """Until Python has followed, to the last number."""
     app.wait_for_function("wanted => document.querySelector('.st-key-query input').value === wanted", arg=str(query + 1))
-    app.wait_for_selector(STILL)
+    app.wait_for_selector(IDLE)
 
 
 def _hovers(table: Table, browser: Browser, address: str, size: tuple[int, int, int], bound: int | None) -> None:
@@ -316,7 +315,7 @@ def _open(browser: Browser, address: str, wait: str = READY) -> Page:
     page.add_init_script(TOOLS)
     page.goto(address)
     page.wait_for_selector(wait, state="attached", timeout=60_000)
-    page.wait_for_selector(STILL)
+    page.wait_for_selector(IDLE)
     return page
 
 

@@ -20,6 +20,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 DESK, PHONE = {"width": 1400, "height": 1000}, {"width": 400, "height": 800}
 READY = ".st-key-focus .nsewdrag"
 """The last picture of the main page to be drawn."""
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
+"""While no script runs for the page."""
 
 _SWITCHES = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
@@ -72,6 +74,13 @@ def _until_healthy(address: str, server: subprocess.Popen, seconds: float = 60) 
 def settle(page: Page) -> None:
     """Wait until the page stands still."""
     page.evaluate(_STILL)
+
+
+def open_section(page: Page, name: str) -> None:
+    """Click a section open once nothing runs or moves, as a person does: Streamlit may lose a click while it runs."""
+    page.wait_for_selector(IDLE)
+    settle(page)
+    page.locator(f".st-key-{name} summary").click()
 
 
 def address_of(page: Page) -> dict[str, str]:

@@ -5,13 +5,13 @@ from pathlib import Path
 import pytest
 
 from sections.lab import BARE, HOME, PAGES
-from tests.browser import PHONE, READY, settle
+from tests.browser import IDLE, PHONE, READY, open_section, settle
 
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 FOUND = """async () => (await axe.run(document, {resultTypes: ["violations"]})).violations
   .filter(({impact}) => ["serious", "critical"].includes(impact))
   .flatMap(({id, nodes}) => nodes.map(({target, failureSummary}) => [id, target.flat().join(" "), failureSummary]))"""
-DRAWN = "[data-testid=stApp][data-test-script-state=notRunning] [data-testid=stMain] [data-testid=stElementContainer]"
+DRAWN = f"{IDLE} [data-testid=stMain] [data-testid=stElementContainer]"
 
 
 def violations(page) -> list:
@@ -39,8 +39,8 @@ def test_no_page_shuts_anyone_out(visit, name, scheme):
 )
 def test_what_the_first_visit_does_not_show(visit, address):
     page = visit(address, wait=READY, viewport=PHONE)
-    page.locator(".st-key-overview summary").click()
-    page.locator(".st-key-files summary").click()
+    open_section(page, "overview")
+    open_section(page, "files")
     page.wait_for_selector("[data-testid=stDownloadButton]")
     found = violations(page)
     assert not found, "\n".join(map(str, found))

@@ -15,7 +15,7 @@ from playwright.sync_api import Page, expect
 from models.trace import Step
 from sections import arithmetic, story, walk_through
 from sections.scene import Attention, Mask, Scene, Source, compute
-from tests.browser import DESK, PHONE, READY, address_of, settle, until_address
+from tests.browser import DESK, PHONE, READY, address_of, open_section, settle, until_address
 from tests.sections.oracle import agree, work_out
 from tests.sections.pages import Table, read
 
@@ -107,7 +107,7 @@ def test_typing_choosing_and_clicking_a_cell(visit):
     says(page, "the")
     expect(page.locator(".st-key-sentence button.chip bdi")).to_have_text(["the", "cat", "sat"])
     choose(page, "attention", "multi-head")
-    page.locator(".st-key-grid summary").click()
+    open_section(page, "grid")
     page.wait_for_selector(".st-key-head-grid .nsewdrag", state="attached")
     with redrawn(page):
         choose(page, "mask", "causal")
@@ -291,7 +291,7 @@ def test_a_copied_link_restores_the_view(visit):
     settle(page)
     again = visit(page.url)
     for one in (page, again):  # what is open is no choice: links open on the calm page
-        one.locator(".st-key-grid summary").click()
+        open_section(one, "grid")
         one.wait_for_selector(".st-key-head-grid .nsewdrag", state="attached")
     expect(again.locator(".say")).to_have_text(page.locator(".say").inner_text())
     settle(again)
@@ -309,8 +309,7 @@ def test_a_copied_link_restores_the_view(visit):
 def download(page: Page, name: str, folder: Path) -> Path:
     button = page.get_by_role("button", name=story.DOWNLOADS[name])
     if not button.is_visible():
-        settle(page)
-        page.locator(".st-key-files summary").click()
+        open_section(page, "files")
     with page.expect_download() as coming:
         button.click()
     assert coming.value.suggested_filename == name
@@ -371,7 +370,7 @@ def test_hostile_text_is_only_text(visit):
     expect(page.locator(".st-key-sentence .keys bdi")).to_have_text(tokens)
     opens = {"chain": ".st-key-matrices .js-plotly-plot", "grid": ".st-key-head-grid .js-plotly-plot", "vectors": "table.walk"}
     for name, what in opens.items():
-        page.locator(f".st-key-{name} summary").click()
+        open_section(page, name)
         page.wait_for_selector(f".st-key-{name} {what}")
     expect(page.locator(".js-plotly-plot")).to_have_count(3)
     settle(page)
@@ -392,7 +391,7 @@ def test_hostile_text_is_only_text(visit):
     for selector in ("table.walk bdi", ".say bdi"):
         assert set(page.locator(selector).all_text_contents()) <= set(tokens)
     dangerous = "img[src=x], b:not(.js-plotly-plot b), a[href^=javascript], [onerror], [onload], [onmouseover]"
-    for root in ("[data-testid=stColumn]", "table.walk", ".say", ".st-key-chain", ".st-key-vectors"):
+    for root in ("[data-testid=stColumn]:has(.st-key-focus)", "table.walk", ".say", ".st-key-chain", ".st-key-vectors"):
         assert page.locator(root).first.locator(dangerous).count() == 0
     assert "__fired" not in page.evaluate("[...document.scripts].map(s => s.textContent).join()")
 

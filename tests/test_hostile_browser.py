@@ -20,7 +20,7 @@ from models.trace import Step
 from models.trained.tasks import TASKS
 from sections import story
 from sections.scene import Scene
-from tests.browser import DESK, READY, settle
+from tests.browser import DESK, IDLE, READY, open_section, settle
 from tests.models.test_brought import WRITERS, packed
 from tests.test_browser import cell, choose, download
 from viz import cells, heatmaps
@@ -205,7 +205,6 @@ def test_the_payloads_are_no_toys(browser):
 
 # ---- what the tests do ----
 
-IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 INSIDE = {
     "chain": ".st-key-matrices .hm image",
     "grid": ".st-key-head-grid .hm image",
@@ -244,10 +243,8 @@ def type_in(page: Page, name: str, text: str) -> None:
 
 
 def open_all(page: Page, *names: str) -> None:
-    for name in names:  # one after the other, as a person does: Streamlit may lose a click while it answers another wish
-        page.wait_for_selector(IDLE)
-        settle(page)
-        page.locator(f".st-key-{name} summary").click()
+    for name in names:
+        open_section(page, name)
         expect(page.locator(INSIDE[name]).last).to_be_attached()
     settle(page)
 
@@ -368,7 +365,7 @@ def enter(visit, server) -> Callable[..., Page]:
     """Opens a page by its name, at an address."""
 
     def enter_at(name: str, **address: object) -> Page:
-        ready = "[data-testid=stApp][data-test-script-state=notRunning] [data-testid=stMain] input"
+        ready = f"{IDLE} [data-testid=stMain] input"
         return visit(f"{server}/{name}?{urlencode(address)}", wait=ready)
 
     return enter_at

@@ -25,7 +25,7 @@ from benchmarks.visitors import Visitor
 from deploy import guard, supervisor
 from models import brought
 from sections import lab
-from tests.browser import CHROMIUM, launch
+from tests.browser import CHROMIUM, IDLE, launch
 
 VISITORS, SECONDS = 12, 12
 NGINX = supervisor.nginx()
@@ -175,7 +175,7 @@ def test_every_page_works_under_the_policy(site):
         page.on("request", lambda request: request.url.startswith((site, "data:", "blob:")) or wrong.append(request.url))
         for name in [*lab.PAGES, *lab.BARE]:
             page.goto(f"{site}/{'' if name == lab.HOME else name}?source=random&attention=multi-head&text=one+two+three")
-            page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]", timeout=30_000)
+            page.wait_for_selector(IDLE, timeout=30_000)
             page.wait_for_load_state("networkidle")
             assert not page.locator("[data-testid=stException]").count()
         browser.close()

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from sections import lab
-from tests.browser import serve
+from tests.browser import IDLE, serve
 
 LISTEN = """
 import os, sys
@@ -30,7 +30,7 @@ def test_no_page_asks_anybody(visit, tmp_path: Path):
         page = visit(address)
         for name in [*lab.PAGES, *lab.BARE]:
             page.goto(f"{address}/{'' if name == lab.HOME else name}")
-            page.wait_for_selector("[data-testid=stApp][data-test-script-state=notRunning]")
+            page.wait_for_selector(IDLE)
             page.wait_for_load_state("networkidle")
         page.context.close()  # before its server goes
         assert (tmp_path / "asked").read_text(encoding="utf-8") == ""

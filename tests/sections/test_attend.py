@@ -229,8 +229,9 @@ def test_the_maps_are_those_of_the_trace(mask, step):
 
 
 def test_what_is_large_or_many_is_drawn_only_while_it_is_open():
-    assert [one.key for one in opened().get("plotly_chart")] == ["focus"]
-    assert not opened().get("download_button")
+    page = opened()
+    assert [one.key for one in page.get("plotly_chart")] == ["focus"]
+    assert not page.get("download_button")
     for name, of_trace in (
         ("chain", lambda trace: [trace[step][0, 0] for step in QUERY_BY_KEY]),
         ("grid", lambda trace: list(trace.weights[0])),
